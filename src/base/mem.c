@@ -1,0 +1,258 @@
+/*
+ * mem.c -- the allocation function, its fault switch, accounts and growable buffers.
+ *
+ * Blocks come from malloc with a 16-byte header in front: alignment offset and size, so that one
+ * mem_free serves aligned blocks too.
+ */
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/asserts.h"
+
+typedef struct BlockHead {
+    u64 bytes;
+    u32 offset; /* From the malloc'd address to the user's. */
+    u32 magic;
+} BlockHead;
+
+STATIC_ASSERT(sizeof(BlockHead) == 16);
+#define BLOCK_MAGIC 0x5745464du
+
+static _Atomic i64 fail_countdown; /* 0: disarmed; n: the nth allocation fails. */
+static _Atomic bool fail_onwards;
+static _Atomic bool fail_fired;
+
+#ifdef WEFT_CHECK
+static _Atomic u64 live_blocks;
+#define LIVE_ADD(n) atomic_fetch_add_explicit(&live_blocks, (u64)(n), memory_order_relaxed)
+#else
+#define LIVE_ADD(n) ((void)0)
+#endif
+
+void
+mem_fail_arm(u64 nth, bool onwards)
+{
+    fail_fired = false;
+    fail_onwards = onwards;
+    fail_countdown = (i64)nth;
+}
+
+bool
+mem_fail_fired(void)
+{
+    return fail_fired;
+}
+
+u64
+mem_live_blocks(void)
+{
+#ifdef WEFT_CHECK
+    return live_blocks;
+#else
+    return 0;
+#endif
+}
+
+static bool
+fails_now(void)
+{
+    if (LIKELY(atomic_load_explicit(&fail_countdown, memory_order_relaxed) == 0)) return false;
+    i64 left = atomic_fetch_sub(&fail_countdown, 1);
+    if (left > 1) return false;
+    if (left < 1) {
+        /* Disarmed meanwhile, or past the point in a run that fails onwards. */
+        fail_countdown = fail_onwards && fail_fired ? 1 : 0;
+        return fail_onwards && fail_fired;
+    }
+    fail_fired = true;
+    fail_countdown = fail_onwards ? 1 : 0;
+    return true;
+}
+
+static BlockHead *
+head_of(const void *block)
+{
+    BlockHead *head = (BlockHead *)((u8 *)(uintptr_t)block - sizeof(BlockHead));
+    ASSERT(head->magic == BLOCK_MAGIC);
+    return head;
+}
+
+static void *
+block_make(u8 *raw, size_t offset, size_t bytes)
+{
+    BlockHead *head = (BlockHead *)(void *)(raw + offset - sizeof(BlockHead));
+    *head = (BlockHead){.bytes = bytes, .offset = (u32)offset, .magic = BLOCK_MAGIC};
+    LIVE_ADD(1);
+    return raw + offset;
+}
+
+void *
+mem_alloc(size_t bytes)
+{
+    if (fails_now() || bytes > SIZE_MAX / 2) return NULL;
+    u8 *raw = malloc(bytes + sizeof(BlockHead));
+    return raw == NULL ? NULL : block_make(raw, sizeof(BlockHead), bytes);
+}
+
+void *
+mem_alloc_zeroed(size_t bytes)
+{
+    if (fails_now() || bytes > SIZE_MAX / 2) return NULL;
+    u8 *raw = calloc(1, bytes + sizeof(BlockHead));
+    return raw == NULL ? NULL : block_make(raw, sizeof(BlockHead), bytes);
+}
+
+void *
+mem_alloc_aligned(size_t alignment, size_t bytes)
+{
+    ASSERT((alignment & (alignment - 1)) == 0 && alignment <= (1u << 30));
+    if (alignment < sizeof(BlockHead)) alignment = sizeof(BlockHead);
+    if (fails_now() || bytes > SIZE_MAX / 2) return NULL;
+    u8 *raw = aligned_alloc(alignment, ALIGN_UP(bytes, alignment) + alignment);
+    return raw == NULL ? NULL : block_make(raw, alignment, bytes);
+}
+
+void *
+mem_realloc(void *block, size_t bytes)
+{
+    if (block == NULL) return mem_alloc(bytes);
+    if (fails_now() || bytes > SIZE_MAX / 2) return NULL;
+    BlockHead *head = head_of(block);
+    ASSERT(head->offset == sizeof(BlockHead)); /* Aligned blocks do not grow. */
+    u8 *raw = realloc(head, bytes + sizeof(BlockHead));
+    if (raw == NULL) return NULL;
+    ((BlockHead *)(void *)raw)->bytes = bytes;
+    return raw + sizeof(BlockHead);
+}
+
+void
+mem_free(void *block)
+{
+    if (block == NULL) return;
+    BlockHead *head = head_of(block);
+    head->magic = 0;
+    LIVE_ADD(-1);
+    free((u8 *)block - head->offset);
+}
+
+char *
+mem_strndup(const void *text, size_t bytes)
+{
+    char *copy = mem_alloc(bytes + 1);
+    if (copy == NULL) return NULL;
+    if (bytes != 0) memcpy(copy, text, bytes);
+    copy[bytes] = 0;
+    return copy;
+}
+
+char *
+mem_strdup(const char *text)
+{
+    return mem_strndup(text, strlen(text));
+}
+
+Err
+mem_account_charge(MemAccount *account, u64 bytes)
+{
+    for (MemAccount *a = account; a != NULL; a = a->parent) {
+        u64 used = atomic_fetch_add_explicit(&a->used_bytes, bytes, memory_order_relaxed) + bytes;
+        if (UNLIKELY(a->cap_bytes != 0 && used > a->cap_bytes)) {
+            for (MemAccount *undo = account;; undo = undo->parent) {
+                atomic_fetch_sub_explicit(&undo->used_bytes, bytes, memory_order_relaxed);
+                if (undo == a) return ERR_NOMEM;
+            }
+        }
+        u64 peak = atomic_load_explicit(&a->peak_bytes, memory_order_relaxed);
+        while (used > peak &&
+               !atomic_compare_exchange_weak_explicit(&a->peak_bytes, &peak, used,
+                                                      memory_order_relaxed, memory_order_relaxed)) {
+        }
+    }
+    return OK;
+}
+
+void
+mem_account_release(MemAccount *account, u64 bytes)
+{
+    for (MemAccount *a = account; a != NULL; a = a->parent) {
+        u64 before = atomic_fetch_sub_explicit(&a->used_bytes, bytes, memory_order_relaxed);
+        ASSERT(before >= bytes);
+    }
+}
+
+Err
+buf_reserve(Buf *buf, size_t extra_bytes)
+{
+    if (LIKELY(buf->capacity - buf->bytes >= extra_bytes)) return OK;
+    if (extra_bytes > SIZE_MAX / 4) return ERR_NOMEM;
+    size_t need = buf->bytes + extra_bytes;
+    size_t capacity = buf->capacity + buf->capacity / 2;
+    if (capacity < need) capacity = need;
+    if (capacity < 64) capacity = 64;
+    u8 *p = mem_realloc(buf->p, capacity);
+    if (p == NULL) return ERR_NOMEM;
+    buf->p = p;
+    buf->capacity = capacity;
+    return OK;
+}
+
+Err
+buf_append(Buf *buf, const void *bytes, size_t count)
+{
+    if (count == 0) return OK;
+    Err err = buf_reserve(buf, count);
+    if (err != OK) return err;
+    memcpy(buf->p + buf->bytes, bytes, count);
+    buf->bytes += count;
+    return OK;
+}
+
+Err
+buf_append_byte(Buf *buf, u8 byte)
+{
+    Err err = buf_reserve(buf, 1);
+    if (err != OK) return err;
+    buf->p[buf->bytes++] = byte;
+    return OK;
+}
+
+Err
+buf_append_text(Buf *buf, const char *text)
+{
+    return buf_append(buf, text, strlen(text));
+}
+
+Err
+buf_printf(Buf *buf, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0) return ERR_INTERNAL;
+    Err err = buf_reserve(buf, (size_t)length + 1);
+    if (err != OK) return err;
+    va_start(args, format);
+    vsnprintf((char *)buf->p + buf->bytes, (size_t)length + 1, format, args);
+    va_end(args);
+    buf->bytes += (size_t)length;
+    return OK;
+}
+
+void
+buf_clear(Buf *buf)
+{
+    buf->bytes = 0;
+}
+
+void
+buf_free(Buf *buf)
+{
+    mem_free(buf->p);
+    *buf = (Buf){0};
+}

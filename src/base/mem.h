@@ -1,0 +1,104 @@
+/*
+ * mem.h -- the one allocation function of the engine, accounts, arenas and growable buffers.
+ *
+ * Every allocation may fail and the caller handles it.  Frees carry sizes where the caller knows
+ * them; mem_alloc'd blocks remember their size, so mem_free takes only the pointer.  Tests make the
+ * nth allocation fail with mem_fail_arm().
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/types.h"
+
+/* Zeroed / not zeroed.  NULL when memory is short. */
+void *mem_alloc(size_t bytes);
+void *mem_alloc_zeroed(size_t bytes);
+/* NULL on failure, and then the old block stays valid. */
+void *mem_realloc(void *block, size_t bytes);
+/* NULL is allowed. */
+void mem_free(void *block);
+void *mem_alloc_aligned(size_t alignment, size_t bytes); /* Freed by mem_free too. */
+char *mem_strdup(const char *text);
+char *mem_strndup(const void *text, size_t bytes);
+
+#define MEM_NEW(T)          ((T *)mem_alloc_zeroed(sizeof(T)))
+#define MEM_NEW_ARRAY(T, n) ((T *)mem_alloc_zeroed(sizeof(T) * (size_t)(n)))
+
+/* Fault injection: the nth allocation from now fails (1 = the next); with `onwards` all later ones
+   too.  0 disarms.  Returns through mem_fail_fired() whether it happened.  Thread-safe. */
+void mem_fail_arm(u64 nth, bool onwards);
+bool mem_fail_fired(void);
+/* Live blocks handed out and not freed; for leak tests. */
+u64 mem_live_blocks(void);
+
+/*
+ * An account: who may use how much.  Accounts form a chain statement -> session -> database ->
+ * process; a charge counts in each of them and fails if one would pass its cap.  Lock-free.
+ */
+typedef struct MemAccount {
+    struct MemAccount *parent; /* NULL at the root. */
+    const char *name;
+    _Atomic u64 used_bytes;
+    _Atomic u64 peak_bytes;
+    u64 cap_bytes; /* 0: no cap. */
+} MemAccount;
+
+MUST_CHECK Err mem_account_charge(MemAccount *account, u64 bytes);
+void mem_account_release(MemAccount *account, u64 bytes);
+
+/*
+ * Arena: allocations that die together.  Chunks come from mem_alloc and are charged to `account`
+ * (may be NULL).  Not thread-safe.  All returned memory is zeroed and aligned to 16 bytes
+ * (arena_bytes: not zeroed, aligned to 1).
+ */
+typedef struct ArenaChunk ArenaChunk;
+typedef struct Arena {
+    ArenaChunk *chunk; /* Current; the chain leads to older ones. */
+    u8 *next, *end;
+    MemAccount *account;
+    size_t total_bytes;
+} Arena;
+
+typedef struct ArenaMark {
+    ArenaChunk *chunk;
+    u8 *next;
+} ArenaMark;
+
+void arena_init(Arena *arena, MemAccount *account);
+/* Frees everything; the arena may be used again. */
+void arena_free(Arena *arena);
+/* Forgets everything but keeps the largest chunk, so that a rerun allocates nothing. */
+void arena_reset(Arena *arena);
+/* NULL when memory is short or the account's cap is reached. */
+void *arena_alloc(Arena *arena, size_t bytes);
+void *arena_bytes(Arena *arena, size_t bytes);
+char *arena_strndup(Arena *arena, const void *text, size_t bytes); /* NUL-terminated copy. */
+char *arena_printf(Arena *arena, const char *format, ...) PRINTF_LIKE(2, 3);
+ArenaMark arena_mark(const Arena *arena);
+/* Give back all that was allocated since `mark`. */
+void arena_rewind(Arena *arena, ArenaMark mark);
+
+#define ARENA_NEW(arena, T)          ((T *)arena_alloc((arena), sizeof(T)))
+#define ARENA_NEW_ARRAY(arena, T, n) ((T *)arena_alloc((arena), sizeof(T) * (size_t)(n)))
+
+/*
+ * Buf: a growable run of bytes on mem_alloc.  Zero-initialised is empty.  An append that fails
+ * leaves the contents unchanged and returns ERR_NOMEM.
+ */
+typedef struct Buf {
+    u8 *p;
+    size_t bytes, capacity;
+} Buf;
+
+MUST_CHECK Err buf_reserve(Buf *buf, size_t extra_bytes);
+MUST_CHECK Err buf_append(Buf *buf, const void *bytes, size_t count);
+MUST_CHECK Err buf_append_byte(Buf *buf, u8 byte);
+MUST_CHECK Err buf_append_text(Buf *buf, const char *text);
+MUST_CHECK Err buf_printf(Buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);
+void buf_clear(Buf *buf); /* Keeps the memory. */
+void buf_free(Buf *buf);  /* NULL members afterwards. */
+static inline Slice
+buf_slice(const Buf *buf)
+{
+    return (Slice){buf->p, buf->bytes};
+}
