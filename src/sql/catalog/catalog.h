@@ -1,0 +1,121 @@
+/*
+ * catalog.h -- the schema of a database: immutable snapshots, and the changes that DDL makes.
+ *
+ * The truth is the table sqlite_schema (type, name, tbl_name, rootpage, sql) in an ordinary tree of
+ * the store, whose number stands in TREE_ROOT, beside the schema version and the other numbers that
+ * SQLite keeps in a file's header.  A Catalog is what one version of those rows says, parsed.  It
+ * is made of one unit a table (the table, its indexes and triggers), shared between versions, so a
+ * DDL statement parses only what it changes.
+ *
+ * Lifetimes: a Catalog is counted; TableDef, IndexDef and everything below live as long as some
+ * Catalog that holds their unit.  A plan retains the catalogs it was made from.
+ * Tasks: a Catalog is immutable; retain and release are safe from any task.
+ */
+#pragma once
+
+#include "sql/parse/ast.h"
+#include "sql/schema.h"
+
+typedef struct Catalog Catalog;
+
+typedef struct TriggerDef {
+    const char *name;
+    const char *table;
+    const char *sql;
+    u8 time;  /* AstTriggerTime */
+    u8 event; /* AstTriggerEvent */
+    u16 of_count;
+    const char **of_column; /* UPDATE OF */
+} TriggerDef;
+
+/* What a catalog needs to know of its surroundings; borrowed, must outlive the catalog. */
+typedef struct CatalogEnv {
+    const char *schema; /* "main", "temp", ...: copied. */
+    u8 database;
+    Store *store;
+    /* Collation by name, or NULL.  Called while loading; may be NULL: the three built-in ones. */
+    const Collation *(*find_collation)(void *arg, Slice name);
+    void *arg;
+} CatalogEnv;
+
+/* ---- snapshots ---- */
+
+/* The schema version that `txn` sees: one read of one key. */
+MUST_CHECK Err catalog_version(StoreTxn *txn, u64 *version_out);
+/* Read the schema that `txn` sees.  The caller owns one reference.  A row that cannot be understood
+   is ERR_CORRUPT "malformed database schema (NAME) - WHY", as in SQLite. */
+MUST_CHECK Err catalog_load(StoreTxn *txn, const CatalogEnv *env, Catalog **catalog_out,
+                            ErrMsg *msg);
+Catalog *catalog_retain(Catalog *catalog);
+void catalog_release(Catalog *catalog); /* NULL is allowed. */
+u64 catalog_get_version(const Catalog *catalog);
+
+/* Look-ups, without regard to ASCII case; NULL if there is none.  Views are tables with is_view.
+   sqlite_schema answers to its other names too (sqlite_master, and in temp sqlite_temp_...). */
+const TableDef *catalog_find_table(const Catalog *catalog, Slice name);
+const IndexDef *catalog_find_index(const Catalog *catalog, Slice name);
+const TriggerDef *catalog_find_trigger(const Catalog *catalog, Slice name);
+/* Tables in the order of their rows; sqlite_schema is not among them. */
+u32 catalog_table_count(const Catalog *catalog);
+const TableDef *catalog_table_at(const Catalog *catalog, u32 at);
+/* Triggers of one table, newest first (the order in which they fire). */
+u32 catalog_triggers(const Catalog *catalog, const TableDef *table,
+                     const TriggerDef *const **triggers_out);
+
+/* The databases of a connection, in the order 0 main, 1 temp, 2.. attached. */
+#define CATALOG_DATABASES_MAX 12
+typedef struct CatalogView {
+    u32 count;
+    struct {
+        const char *name;
+        Catalog *catalog; /* NULL: temp that was never used. */
+    } db[CATALOG_DATABASES_MAX];
+} CatalogView;
+
+/* An absent schema name (p == NULL) means: temp, main, then attached ones in order.
+ *schema_found_out (may be NULL) is false if a schema was named that does not exist. */
+const TableDef *
+catalog_view_table(const CatalogView *view, Slice schema, Slice name, bool *schema_found_out);
+const IndexDef *
+catalog_view_index(const CatalogView *view, Slice schema, Slice name, bool *schema_found_out);
+const TriggerDef *
+catalog_view_trigger(const CatalogView *view, Slice schema, Slice name, u32 *database_out);
+/* Number of the named database, or -1. */
+i32 catalog_view_database(const CatalogView *view, Slice schema);
+
+/* ---- header numbers: user_version, application_id, ... ---- */
+
+MUST_CHECK Err catalog_get_number(StoreTxn *txn, const char *name,
+                                  i64 *number_out); /* 0 if unset */
+MUST_CHECK Err catalog_set_number(StoreTxn *txn, const char *name, i64 number);
+
+/* ---- DDL ---- */
+
+/*
+ * A change: given the catalog `old` that `txn` sees, write the schema rows and trees inside `txn`
+ * and hand out the catalog after the change (which becomes true when `txn` commits).  The version
+ * is raised once a call.  Errors carry SQLite's messages: "table t already exists", "no such table:
+ * t", "duplicate column name: a", ...  On error the caller undoes the statement.
+ */
+typedef struct DdlContext {
+    StoreTxn *txn;
+    const CatalogEnv *env;
+    Catalog *old;
+    Slice sql; /* The statement's text, which the tree's spans refer to. */
+    ErrMsg *msg;
+} DdlContext;
+
+MUST_CHECK Err ddl_create_table(DdlContext *ddl, const AstCreateTable *ast, Catalog **new_out);
+/* For CREATE TABLE AS: a table with these column names and declared types (NULL entries: none);
+   `columns_sql` is generated, as SQLite does. */
+MUST_CHECK Err ddl_create_table_as(DdlContext *ddl, const AstCreateTable *ast, u32 column_count,
+                                   const char *const *name, const char *const *type,
+                                   Catalog **new_out);
+/* Makes the row and an empty tree; the caller fills it (exec: index_build) from *index_out. */
+MUST_CHECK Err ddl_create_index(DdlContext *ddl, const AstCreateIndex *ast, Catalog **new_out,
+                                const IndexDef **index_out);
+MUST_CHECK Err ddl_create_view(DdlContext *ddl, const AstCreateView *ast, Catalog **new_out);
+MUST_CHECK Err ddl_create_trigger(DdlContext *ddl, const AstCreateTrigger *ast, Catalog **new_out);
+MUST_CHECK Err ddl_drop_table(DdlContext *ddl, const TableDef *table, Catalog **new_out);
+MUST_CHECK Err ddl_drop_index(DdlContext *ddl, const IndexDef *index, Catalog **new_out);
+MUST_CHECK Err ddl_drop_trigger(DdlContext *ddl, const TriggerDef *trigger, Catalog **new_out);
