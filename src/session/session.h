@@ -1,0 +1,113 @@
+/*
+ * session.h -- connections and statements: where SQL meets transactions.
+ *
+ * The layers above (capi, server, shell through weft.h) see a Session (one connection), its Stmts,
+ * and errors as Err with a message.  A Database is what the connections of this process to one
+ * store share: the store, the catalogs by version.
+ *
+ * Life of a statement: stmt_prepare() -> stmt_bind() -> stmt_step() ... -> stmt_reset() ->
+ * stmt_finalize().  A statement whose schema changed is prepared again by itself.
+ *
+ * Tasks: one call at a time on a session and its statements; session_lock/unlock do that for
+ * callers that cannot promise it.  Calls may park.  session_interrupt() is safe anywhere, any time.
+ */
+#pragma once
+
+#include "base/base.h"
+#include "sql/plan.h"
+#include "value/func.h"
+#include "value/value.h"
+
+struct RtProcess;
+
+typedef struct Session Session;
+typedef struct Stmt Stmt;
+
+typedef struct SessionOptions {
+    bool read_only;
+    bool create;
+    bool in_memory;     /* `path` is then only a name; NULL or "": private. */
+    bool single_writer; /* SQLite's one-writer rules (the drop-in library's default). */
+    StoreSync sync;
+    StoreLevel level; /* Of transactions that do not name one. */
+    u64 busy_timeout_ns;
+    u64 pool_bytes;
+    u32 page_bytes;
+} SessionOptions;
+
+/* On error nothing is left behind and `msg` says why. */
+MUST_CHECK Err session_open(struct RtProcess *process, const char *path,
+                            const SessionOptions *options, Session **session_out, ErrMsg *msg);
+/* Finalizes nothing: ERR_BUSY "unable to close due to unfinalized statements ..." while statements
+   exist.  session_close_zombie() instead waits for the last finalize.  Rolls back. */
+MUST_CHECK Err session_close(Session *session);
+void session_close_zombie(Session *session);
+/* Finalize all statements, then close. */
+void session_destroy(Session *session);
+
+void session_lock(Session *session); /* [parks]; recursive for the owner task */
+void session_unlock(Session *session);
+void session_interrupt(Session *session);
+bool session_is_interrupted(const Session *session);
+
+/* The error of the last call that failed, or none after one that succeeded. */
+const ErrMsg *session_error(const Session *session);
+/* Record an error as the session's. Returns err. */
+Err session_set_error(Session *session, Err err, const char *format, ...) PRINTF_LIKE(3, 4);
+
+bool session_autocommit(const Session *session);
+bool session_in_write_transaction(const Session *session);
+i64 session_changes(const Session *session);
+i64 session_total_changes(const Session *session);
+i64 session_last_rowid(const Session *session);
+void session_set_last_rowid(Session *session, i64 rowid);
+void session_set_busy_timeout(Session *session, u64 timeout_ns);
+/* File of a database ("main"...), "" for in-memory ones, NULL if there is no such database. */
+const char *session_file(const Session *session, const char *database);
+Store *session_store(Session *session); /* Of main. */
+MUST_CHECK Err session_checkpoint(Session *session);
+/* Run statements until the text ends or one fails; rows are discarded. */
+MUST_CHECK Err session_exec(Session *session, Slice sql);
+
+/* Limits, numbered as SQLITE_LIMIT_*; a negative value only reads.  Returns the former value. */
+#define SESSION_LIMITS 13
+int session_limit(Session *session, int limit, int value);
+
+/* Any tables of functions in addition to the built-in ones; borrowed until the session ends or the
+   next call. */
+void session_set_functions(Session *session, const FuncTable *functions);
+
+/* ---- statements ---- */
+
+/* The first statement of `sql`; *stmt_out NULL for blank text.  *consumed_out (may be NULL): where
+   the rest begins. */
+MUST_CHECK Err stmt_prepare(Session *session, Slice sql, Stmt **stmt_out, size_t *consumed_out);
+/* Returns the error of its last run. NULL is allowed. */
+Err stmt_finalize(Stmt *stmt);
+/* Returns the error of its last run. */
+Err stmt_reset(Stmt *stmt);
+/* *row_out: a row is there.  After an error or the end the next step starts anew. */
+MUST_CHECK Err stmt_step(Stmt *stmt, bool *row_out);
+
+/* Index from 0.  The cell's bytes are copied.  ERR_RANGE, ERR_MISUSE while running. */
+MUST_CHECK Err stmt_bind(Stmt *stmt, u32 index, const Cell *value);
+void stmt_clear_bindings(Stmt *stmt);
+u32 stmt_param_count(const Stmt *stmt);
+const char *stmt_param_name(const Stmt *stmt, u32 index); /* With prefix, NULL for `?`. */
+u32 stmt_param_index(const Stmt *stmt, const char *name); /* 1-based, 0: none. */
+const Cell *stmt_param_value(const Stmt *stmt, u32 index);
+
+u32 stmt_column_count(const Stmt *stmt);
+const PlanColumn *stmt_column(const Stmt *stmt, u32 column); /* Names and origins. */
+/* The current row, NULL if there is none; valid until the next step, reset or finalize. */
+const Cell *stmt_row(const Stmt *stmt);
+/* NUL-terminated text of a cell of the current row, as sqlite3_column_text gives it; kept until the
+   row goes.  NULL for NULL or when memory is short. */
+const char *stmt_row_text(Stmt *stmt, u32 column, size_t *bytes_out);
+
+bool stmt_is_read_only(const Stmt *stmt);
+bool stmt_is_explain(const Stmt *stmt, bool *query_plan_out);
+bool stmt_is_busy(const Stmt *stmt); /* Stepped and neither done nor reset. */
+const char *stmt_sql(const Stmt *stmt);
+Session *stmt_session(const Stmt *stmt);
+Stmt *session_next_stmt(Session *session, Stmt *after); /* NULL: the first. */
