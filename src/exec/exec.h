@@ -1,0 +1,127 @@
+/*
+ * exec.h -- running a planned statement.
+ *
+ * An Exec is the run state of one statement over one immutable Plan: positions, memory, registers.
+ * It is opened once, then started, stepped and reset any number of times; running it again
+ * allocates nothing once its buffers have grown.
+ *
+ *     exec_open -> { exec_start -> exec_step ... -> exec_reset }* -> exec_close
+ *
+ * Rules for callers:
+ *   1. The plan, the environment and the transactions outlive the run; parameters are borrowed
+ *      until exec_reset().
+ *   2. A write statement makes all its changes in the first exec_step(); RETURNING rows are
+ *      buffered and shown by the steps that follow.
+ *   3. After an error from exec_step() of a write, the caller undoes the statement in the store
+ *      (exec knows no savepoints): exec_error_keeps() says whether earlier rows stay (FAIL).
+ *   4. Before another statement of the connection writes to a tree, or undoes writes, the caller
+ *      calls exec_trip() on every open statement that reads it (exec_reads_tree()).
+ *
+ * Tasks: one task at a time uses an Exec.  [parks] where marked.
+ */
+#pragma once
+
+#include "exec/vec.h"
+#include "sql/plan.h"
+
+struct RtDir;
+
+typedef struct Exec Exec;
+
+/* What a write tells the session, in SQLite's order.  Members may be NULL. */
+typedef enum ExecChange { EXEC_INSERT, EXEC_UPDATE, EXEC_DELETE } ExecChange;
+
+typedef struct ExecPreupdate {
+    ExecChange change;
+    const TableDef *table;
+    i64 rowid_old, rowid_new;      /* rowid tables */
+    const Cell *row_old, *row_new; /* column_count cells each; NULL where there is none. */
+    u32 depth;                     /* 0: by the statement itself; n: by a trigger n deep. */
+} ExecPreupdate;
+
+typedef struct ExecHooks {
+    void *arg;
+    void (*preupdate)(void *arg, const ExecPreupdate *change);
+    /* After the change of one row of a rowid table. */
+    void (*update)(void *arg, ExecChange change, const TableDef *table, i64 rowid);
+    /* The connection's last_insert_rowid moves at once; read it back with FuncEnv. */
+    void (*set_last_rowid)(void *arg, i64 rowid);
+    /* Trees about to be written, so that the session can trip readers.  Called at least once a
+       tree and statement before its first change. */
+    void (*writes_tree)(void *arg, Store *store, TreeId tree);
+    /* Called about every `progress_every` operations; true: stop with ERR_INTERRUPT. */
+    bool (*progress)(void *arg);
+    u32 progress_every;
+} ExecHooks;
+
+typedef struct ExecEnv {
+    const FuncEnv *func;     /* Never NULL. */
+    const ExecHooks *hooks;  /* May be NULL. */
+    MemAccount *account;     /* Charged for all memory of the statement; may be NULL. */
+    u64 memory_budget_bytes; /* Sorts and hash tables spill beyond it; 0: 64 MB. */
+    struct RtDir *spill_dir; /* NULL: the system's place for temporary files. */
+    u64 length_max;          /* SQLITE_LIMIT_LENGTH of values and rows. */
+    u32 trigger_depth_max;
+    bool foreign_keys, recursive_triggers, ignore_check;
+    bool multi_writers; /* Rowids from the tree's counter, not from its last key. */
+    bool watch;         /* Count rows, calls and time for each node (EXPLAIN ANALYZE). */
+    u32 batch_rows;     /* Tests: fixed batch size; 0: grows by demand up to 2,048. */
+    u32 trip_every;     /* Tests: trip after so many rows shown; 0: never. */
+} ExecEnv;
+
+/*
+ * Prepare to run `plan`.  Takes no reference on the plan; the caller keeps one.
+ * Ownership: on OK the caller owns *exec_out; on error it is NULL and `msg` says why.
+ * `env` is borrowed and must outlive the Exec; its members may change between runs.
+ */
+MUST_CHECK Err exec_open(const Plan *plan, const ExecEnv *env, Exec **exec_out, ErrMsg *msg);
+void exec_close(Exec *exec); /* NULL is allowed. */
+
+/*
+ * Begin a run.  txn_by_database[table->database] is the transaction to use for each database (NULL
+ * entries for those not used); params are cells 1..param_count in order, missing ones are NULL.
+ * Both are borrowed until exec_reset().
+ */
+MUST_CHECK Err exec_start(Exec *exec, StoreTxn *const *txn_by_database, const Cell *params,
+                          u32 param_count);
+/* Make the next row current, *row_out false at the end.  [parks] */
+MUST_CHECK Err exec_step(Exec *exec, bool *row_out);
+/* The current row: plan->column_count cells, valid until the next step or reset.  Long values by
+   reference are resolved with exec_load(). */
+const Cell *exec_row(const Exec *exec);
+/*
+ * For consumers of whole vectors: at least one and at most `want` rows, count 0 at the end.  Not
+ * mixed with exec_step in one run.  A batch may carry an error after its rows: it is returned by
+ * the next call.  [parks]
+ */
+MUST_CHECK Err exec_next_batch(Exec *exec, u32 want, const Batch **batch_out);
+/* End the run, keep memory and programs. */
+void exec_reset(Exec *exec);
+
+/* Why the last call failed. */
+const ErrMsg *exec_error(const Exec *exec);
+/* After a failed write: changes of earlier rows stay (FAIL), or the whole transaction goes. */
+typedef enum ExecUndo { EXEC_UNDO_STATEMENT, EXEC_UNDO_NOTHING, EXEC_UNDO_TRANSACTION } ExecUndo;
+ExecUndo exec_error_undo(const Exec *exec);
+
+/* Counters of the present run. */
+i64 exec_rows_changed(const Exec *exec);                /* As changes() counts. */
+i64 exec_rows_changed_total(const Exec *exec);          /* With triggers and FK actions. */
+bool exec_last_rowid(const Exec *exec, i64 *rowid_out); /* False: no row was inserted. */
+i64 exec_deferred_violations(const Exec *exec); /* Change of the count of open deferred FKs. */
+
+/* Trips: does an unfinished scan of this run read `tree`?  And: what it has read ahead is stale. */
+bool exec_reads_tree(const Exec *exec, const Store *store, TreeId tree);
+void exec_trip(Exec *exec);
+/* Has the run begun and not ended? */
+bool exec_is_running(const Exec *exec);
+
+/* EXPLAIN ANALYZE: what node `number` did in the present run. */
+typedef struct ExecNodeCounters {
+    u64 rows, calls, rewinds, time_ns;
+} ExecNodeCounters;
+void exec_node_counters(const Exec *exec, u32 number, ExecNodeCounters *counters_out);
+
+/* Evaluate an expression that reads no row, register or subquery (constant folding, defaults). */
+MUST_CHECK Err exec_eval_constant(const PlanExpr *expr, const ExecEnv *env, Arena *arena,
+                                  Cell *value_out, ErrMsg *msg);
