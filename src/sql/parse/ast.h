@@ -173,8 +173,9 @@ typedef enum AstRaise {
 } AstRaise;
 
 /* AstExpr.flags */
-#define AST_FLAG_NOT    ((u16)1)   /* NOT BETWEEN, NOT LIKE, NOT IN */
-#define AST_FLAG_PARENS ((u16)2)   /* Was written in parentheses; `outer` of the span tells where. \
+#define AST_FLAG_NOT ((u16)1) /* NOT BETWEEN, NOT LIKE, NOT IN */
+#define AST_FLAG_PARENS                                                                            \
+    ((u16)2)                       /* Was written in parentheses; `outer` of the span tells where. \
                                     */
 #define AST_FLAG_DISTINCT ((u16)4) /* IS [NOT] DISTINCT FROM spelling */
 #define AST_FLAG_FROM_CLAUSE \

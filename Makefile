@@ -1,0 +1,68 @@
+# Two commands matter: `make run` (the main job) and `make test`.  `make help` lists the rest.
+# Meson and Ninja do the building, in build/NAME; this file only gives their calls short names.
+
+MESON_release := --buildtype=release
+MESON_debug   := --buildtype=debug -Doptimization=1 -Dchecks=true -Db_sanitize=address,undefined
+MESON_asan    := --buildtype=debugoptimized -Dchecks=true -Db_sanitize=address
+MESON_ubsan   := --buildtype=debugoptimized -Dchecks=true -Db_sanitize=undefined
+MESON_tsan    := --buildtype=debugoptimized -Dchecks=true -Db_sanitize=thread
+PREFIX        ?= /usr/local
+SLT_DATA      ?= ../shared/slt
+T             ?=
+SEED          ?=
+
+.PHONY: all setup run test check asan ubsan tsan slt sim fuzz bench fmt install clean help
+.NOTPARALLEL:
+
+all: build-release ## optimised weft, weftd, libweft.so, libsqlite3.so.0 in build/release
+
+setup: ## install missing Debian packages (done by the other targets)
+	@tools/setup.sh
+
+# build-NAME: the products; full-NAME: the tests too.
+build-%: setup
+	@mkdir -p build; test -f build/$*/build.ninja || \
+	    meson setup build/$* --prefix=$(PREFIX) $(MESON_$*) >build/$*.setup.log 2>&1 || \
+	    { cat build/$*.setup.log; exit 1; }
+	@ninja -C build/$* --quiet products
+
+full-%: build-%
+	@ninja -C build/$* --quiet
+
+run: build-release ## the main job: load the package catalogue, question it, kill, recover
+	@tools/setup.sh --catalogue
+	@python3 examples/catalogue/run.py --build build/release
+
+test: setup ## everything that must be green to land; last line: N passed, N failed
+	@python3 tools/run_tests.py test
+
+check: setup ## the inner loop: format, tidy, layers, symbols, unit tests, short SQL
+	@python3 tools/run_tests.py check
+
+asan ubsan tsan: setup ## the tests under one sanitizer
+	@python3 tools/run_tests.py $@
+
+slt: full-release ## all sqllogictest files of SLT_DATA, else the sample in the repository
+	@python3 tests/slt/run.py --build build/release --data $(SLT_DATA)
+
+sim: full-debug ## simulator workloads; SEED=n replays one run
+	@python3 tools/run_tests.py sim $(if $(SEED),--seed $(SEED))
+
+fuzz: full-debug ## fuzz one decoder: T=name
+	@python3 tools/run_tests.py fuzz $(if $(T),--target $(T))
+
+bench: build-release ## measure beside SQLite
+	@if [ -x bench/run ]; then bench/run build/release; else echo "bench: no harness yet" >&2; exit 1; fi
+
+fmt: setup ## reformat all C files
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+install: build-release ## into PREFIX (default /usr/local), honours DESTDIR
+	@meson install -C build/release --no-rebuild
+
+clean: ## remove every build
+	@rm -rf build
+
+help: ## this list
+	@sed -n 's/^\([a-z][a-z ]*\):.*## /\1\t/p' Makefile | sort | while IFS="$$(printf '\t')" read -r name text; do \
+	    printf '  %-16s %s\n' "$$name" "$$text"; done

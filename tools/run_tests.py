@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""run_tests.py WHAT -- build and run the tests, and sum them up.
+
+WHAT is test (all that must be green), check (the inner loop), asan, ubsan, tsan, sim or fuzz.  The
+last line of output is "N passed, N failed", alone; status 0 only if nothing failed.  Counted are
+the cases inside a test program where it prints TAP (the unit tests do), else programs.  A build or
+a sanitizer report that fails counts as one failed case.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Suites in which several tasks meet; ThreadSanitizer runs these.
+CONCURRENT_SUITES = ("rt", "store", "session", "server", "capi")
+# Suites for the inner loop are those of the folders; long ones carry the suite name "long" too.
+JOBS = str(os.cpu_count() or 2)
+
+
+class Tally:
+    def __init__(self):
+        self.passed = self.failed = 0
+        self.failures = []
+        self.started = time.monotonic()
+
+    def count(self, name, passed, failed=0, detail=""):
+        self.passed += passed
+        self.failed += failed
+        if failed:
+            self.failures.append(name)
+            print(f"FAILED {name}\n{detail.rstrip()}", flush=True)
+
+    def step(self, text):
+        print(f"== {time.monotonic() - self.started:5.0f} s  {text}", flush=True)
+
+    def finish(self):
+        self.step("done")
+        for name in self.failures:
+            print(f"   failed: {name}")
+        if self.passed + self.failed == 0:
+            self.failed = 1
+            print("   no test ran")
+        print(f"{self.passed} passed, {self.failed} failed", flush=True)
+        return 1 if self.failed else 0
+
+
+def run(command, **options):
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace",
+                          check=False, stdin=subprocess.DEVNULL, **options)
+
+
+def tail(text, lines=60):
+    return "\n".join(text.rstrip().splitlines()[-lines:])
+
+
+def static_checks(tally, with_symbols):
+    tally.step("layers, tidy, format")
+    for script in ("check_layers.py", "tidy.py", "check_format.py"):
+        result = run([sys.executable, f"tools/{script}"])
+        tally.count(f"tools/{script}", result.returncode == 0, result.returncode != 0,
+                    tail(result.stdout + result.stderr))
+    if with_symbols:
+        result = run([sys.executable, "tools/check_symbols.py", "build/release"])
+        tally.count("tools/check_symbols.py", result.returncode == 0, result.returncode != 0,
+                    tail(result.stdout + result.stderr))
+
+
+def build(tally, kind):
+    tally.step(f"{kind}: build")
+    result = run(["make", "-s", f"full-{kind}"])
+    if result.returncode != 0:
+        tally.count(f"build {kind}", 0, 1, tail(result.stdout + result.stderr))
+        return False
+    return True
+
+
+def environment(kind):
+    env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", PYTHONDONTWRITEBYTECODE="1")
+    env["ASAN_OPTIONS"] = "detect_stack_use_after_return=0:abort_on_error=0:" \
+        + env.get("ASAN_OPTIONS", "")
+    env["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1:" + env.get("UBSAN_OPTIONS", "")
+    env["TSAN_OPTIONS"] = "halt_on_error=1:second_deadlock_stack=1:" + env.get("TSAN_OPTIONS", "")
+    env["WEFT_BUILD_KIND"] = kind
+    return env
+
+
+def cases_of(entry):
+    """(passed, failed) of one program: its TAP lines, else the program itself."""
+    text = entry.get("stdout") or ""
+    good = len(re.findall(r"^\s*ok \d+", text, re.M))
+    bad = len(re.findall(r"^\s*not ok \d+", text, re.M))
+    if entry["result"] == "SKIP":
+        return 0, 0
+    if entry["result"] in ("OK", "EXPECTEDFAIL"):
+        return (good, bad) if good + bad else (1, 0)
+    return good, max(bad, 1)
+
+
+def meson_test(tally, kind, suites=(), exclude=(), multiplier=1):
+    tally.step(f"{kind}: tests" + (f" ({' '.join(suites)})" if suites else ""))
+    folder = ROOT / "build" / kind
+    log = folder / "meson-logs" / "testlog.json"
+    log.unlink(missing_ok=True)
+    command = ["meson", "test", "-C", str(folder), "--no-rebuild", "--num-processes", JOBS,
+               "--timeout-multiplier", str(multiplier)]
+    for suite in suites:
+        command += ["--suite", suite]
+    for suite in exclude:
+        command += ["--no-suite", suite]
+    result = run(command, env=environment(kind))
+    entries = []
+    if log.exists():
+        entries = [json.loads(line) for line in log.read_text(errors="replace").splitlines()]
+    for entry in entries:
+        passed, failed = cases_of(entry)
+        detail = (entry.get("stdout") or "") + (entry.get("stderr") or "")
+        tally.count(f"{kind}: {entry['name']} ({entry['result']})", passed, failed, tail(detail))
+    if not entries and "No suitable tests" not in result.stdout + result.stderr \
+            and "No tests defined" not in result.stdout + result.stderr:
+        tally.count(f"{kind}: meson test", 0, 1, tail(result.stdout + result.stderr))
+    elif result.returncode != 0 and not any(cases_of(e)[1] for e in entries) and entries:
+        tally.count(f"{kind}: meson test", 0, 1, tail(result.stdout + result.stderr))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=("test", "check", "asan", "ubsan", "tsan", "sim", "fuzz"))
+    parser.add_argument("--seed")
+    parser.add_argument("--target")
+    options = parser.parse_args()
+    tally = Tally()
+    if options.seed:
+        os.environ["WEFT_SEED"] = options.seed
+    if options.target:
+        os.environ["WEFT_FUZZ_TARGET"] = options.target
+
+    if options.what == "test":
+        if build(tally, "release"):
+            meson_test(tally, "release")
+        static_checks(tally, with_symbols=True)
+        if build(tally, "debug"):
+            meson_test(tally, "debug", multiplier=4)
+        if build(tally, "tsan"):
+            meson_test(tally, "tsan", suites=CONCURRENT_SUITES, exclude=("long",), multiplier=8)
+    elif options.what == "check":
+        static_checks(tally, with_symbols=(ROOT / "build/release/build.ninja").exists())
+        if build(tally, "debug"):
+            meson_test(tally, "debug", exclude=("long",), multiplier=4)
+    elif options.what in ("sim", "fuzz"):
+        meson_test(tally, "debug", suites=(options.what,), multiplier=20)
+    elif build(tally, options.what):
+        suites = CONCURRENT_SUITES if options.what == "tsan" else ()
+        meson_test(tally, options.what, suites=suites, multiplier=8)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
