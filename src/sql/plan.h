@@ -80,7 +80,10 @@ typedef enum PlanOp {
     PX_FUNC,       /* u.func over arg[] */
     PX_COALESCE,   /* First arg that is not NULL; evaluates no further. */
     PX_ROW_COMPARE, /* Row values: args a0..an-1, b0..bn-1; u.row: operator and stamps. */
-    PX_RAISE        /* RAISE(): u.raise; arg[0] the message. */
+    PX_RAISE,       /* RAISE(): u.raise; arg[0] the message. */
+    /* Only while binding (u.bound); never in a finished plan. */
+    PX_BOUND_COLUMN,
+    PX_BOUND_AGG
 } PlanOp;
 
 typedef enum PlanExprFlags {
@@ -91,7 +94,8 @@ typedef enum PlanExprFlags {
     PX_FLAG_READS_REG = 16, /* Reads registers somewhere below. */
     PX_FLAG_READS_PARAM = 32,
     PX_FLAG_HAS_SUB = 64, /* Holds a subquery somewhere below. */
-    PX_FLAG_ON = 128      /* Came from the ON clause of an outer join. */
+    PX_FLAG_ON = 128,     /* Came from the ON clause of an outer join. */
+    PX_FLAG_COLLATE = 256 /* An explicit COLLATE stands somewhere below (binder's). */
 } PlanExprFlags;
 
 typedef enum PlanClass {
@@ -139,6 +143,10 @@ struct PlanExpr {
         struct {
             u8 action; /* Conflict: IGNORE, ROLLBACK, ABORT, FAIL */
         } raise;
+        struct {
+            void *of;
+            u32 column;
+        } bound;
     } u;
 };
 
@@ -175,7 +183,9 @@ typedef enum PlanKind {
     PLAN_GROUP,     /* input; u.group */
     PLAN_DISTINCT,  /* input; u.distinct */
     PLAN_COMPOUND,  /* u.compound */
-    PLAN_MATERIAL,  /* input: run once into memory, read many times (u.material) */
+    PLAN_MATERIAL,  /* input: run once into memory, read many times (u.material).  In the tree
+                       itself: keeps the rows of its input over rewinds, until registers that the
+                       input reads change. */
     PLAN_CTE_SCAN,  /* u.cte_scan: rows of a PLAN_MATERIAL or of a recursion's current rows */
     PLAN_RECURSIVE, /* u.recursive */
     PLAN_WINDOW,    /* input; u.window */
@@ -202,8 +212,10 @@ typedef struct PlanScan {
     PlanKeyPart *eq;
     PlanExpr *low, *high; /* Range of the key column after them; NULL: open. */
     bool low_inclusive, high_inclusive;
-    /* Values are converted to the key column's affinity before use; one that cannot be compared
-       by the key's order is dealt with by exec exactly (a NULL bound selects nothing). */
+    /* Bound values come converted (PX_AFFINITY stands in the expression where the comparison asks
+       for it); exec converts nothing further.  A value of another type than the key's is dealt with
+       exactly, as the comparison would: text against a rowid, 1.5 or 1e300 as a rowid bound...; a
+       NULL bound selects nothing. */
     u16 *column;      /* Output cell i is this table column (or COLUMN_ROWID). */
     PlanExpr *filter; /* Over the output cells; NULL if none.  Rows failing it are dropped. */
     /* Index expressions available: output cells beyond `table` columns are not used yet. */
@@ -222,7 +234,7 @@ typedef enum PlanJoin {
     JOIN_SEMI,  /* Outer rows that have a match, once; yields outer columns only. */
     JOIN_ANTI,  /* Outer rows without a match; outer columns only. */
     JOIN_RIGHT, /* Matches, then unmatched inner rows with NULLs on the left. */
-    JOIN_FULL
+    JOIN_FULL   /* RIGHT and FULL come as PLAN_HASH_JOIN only, perhaps with key_count 0. */
 } PlanJoin;
 
 typedef struct PlanAgg {
@@ -450,6 +462,9 @@ struct Plan {
     const char **param_name; /* [param_count], NULL entries for `?`. With their prefix. */
     u32 reg_count;           /* Registers to allocate. */
     u32 node_count, sub_count, site_count, material_count;
+    /* [material_count] The shared ones: a PLAN_MATERIAL that several PLAN_CTE_SCANs read, run when
+       the first of them asks; NULL for the numbers of recursions. */
+    PlanNode **material;
     u8 klass; /* Highest class in it. */
     bool read_only;
     u32 table_count;

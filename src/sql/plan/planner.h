@@ -13,10 +13,9 @@
  */
 #pragma once
 
+#include "sql/catalog/catalog.h"
 #include "sql/parse/ast.h"
 #include "sql/plan.h"
-
-struct Catalog;
 
 /* Answers of an authorizer, and the codes of its questions (SQLite's numbers). */
 typedef enum PlanAuthAnswer {
@@ -35,11 +34,15 @@ typedef enum PlanAuthAction {
 } PlanAuthAction;
 
 typedef struct PlanContext {
-    const struct Catalog *catalog;
+    const CatalogView *catalog;
     const FuncTable *functions;
     /* NULL result: no such collation.  The three built-in ones are found without asking. */
     const Collation *(*find_collation)(void *arg, Slice name);
     void *collation_arg;
+    /* Value of an expression that reads nothing (exec_eval_constant behind it); NULL: no folding.
+     */
+    Err (*eval)(void *arg, const PlanExpr *expr, Arena *arena, Cell *value_out);
+    void *eval_arg;
     /* Rows of a table as far as known; NULL or a negative answer: unknown. */
     f64 (*table_rows)(void *arg, const TableDef *table);
     void *rows_arg;
