@@ -7,26 +7,20 @@
  * ROWID table is a STORE_TREE_BYTES tree: key = the encoded primary key, value = a record in which
  * the columns that the key reproduces exactly are "taken from the key".
  *
- * An index entry (cells e0..en-1: the declared columns, and for WITHOUT ROWID tables behind them
- * the primary-key columns not yet present with the same collation):
- *   not unique, or a NULL among the declared columns: key = all cells ++ row suffix (rowid tables),
- *   unique: key = declared cells only; the value holds the rowid (or the primary-key columns).
- * The value is empty when the key says all, else
- *   byte 0       form: bits 0-3 rowid bytes (0: none), bit 4 exactness map, bit 5 a record of all
- *                cells follows (long key, or unique entry of a WITHOUT ROWID table)
- *   rowid        little-endian two's complement, as short as possible
- *   map          2 bits a declared or appended cell: 0 as the key decodes, 1 integral real,
- *                2 negative zero, 3 the text stands behind (varint length, bytes; in cell order)
- *   record       with bit 5, to the end
- * A key of more than KEY_BYTES_WHOLE bytes is cut by key_cut(); its value has the record.
+ * An index entry holds the cells e0..en-1: the declared columns, and for WITHOUT ROWID tables
+ * behind them the primary-key columns not yet present with the same collation.  It is
+ * what key_entry_encode() makes of them (value/key.h), except in a unique index of a WITHOUT ROWID
+ * table: there, if no declared column is NULL, the key is the declared columns alone, so that equal
+ * keys mean a duplicate, and the value is a record of all cells.
  *
- * Codecs are built once a plan is opened (they point into the TableDef) and are then read-only.
- * Cells given out borrow from the key, the value, the TableDef or the arena that was passed.
- * Bytes that are not of this format give ERR_CORRUPT.
+ * A codec is built when a statement is opened; it points into the TableDef, has scratch memory, and
+ * so belongs to one task.  Cells given out borrow from the key, the value, the TableDef or the
+ * arena that was passed. Bytes that are not of this format give ERR_CORRUPT.
  */
 #pragma once
 
 #include "sql/schema.h"
+#include "value/key.h"
 #include "value/value.h"
 
 #define TABLE_KEY_BYTES 8
@@ -39,13 +33,13 @@
 static inline void
 table_key_put(i64 rowid, u8 key_out[TABLE_KEY_BYTES])
 {
-    store_be64(key_out, (u64)rowid ^ ((u64)1 << 63));
+    key_put_table_rowid(key_out, rowid);
 }
 /* `key` has TABLE_KEY_BYTES bytes: the store promises that for a STORE_TREE_INT tree. */
 static inline i64
 table_key_rowid(Slice key)
 {
-    return (i64)(load_be64(key.p) ^ ((u64)1 << 63));
+    return key_table_rowid(key.p);
 }
 
 /* ---- entries ---- */
@@ -65,10 +59,15 @@ typedef struct IndexCodec {
     u16 key_columns; /* Declared. */
     u16 columns;     /* With the appended primary-key columns. */
     EntryColumn *column;
-    u16 *primary_position; /* WITHOUT ROWID: cell of the entry for primary-key column i. */
+    KeyColumn *key_column; /* [columns] */
+    KeyLayout layout;      /* Over all cells. */
+    u16 *primary_position; /* WITHOUT ROWID: cell of the entry for primary-key column i ... */
+    u16 primary_count;
+    KeyColumn *primary_key_column; /* ... and how the table's key holds it. */
+    Cell *scratch;                 /* [columns] */
 } IndexCodec;
 
-/* Errors: ERR_NOMEM. */
+/* Errors: ERR_NOMEM, ERR_UNSUPPORTED (a collation of the host program, which has no keys). */
 MUST_CHECK Err index_codec_init(IndexCodec *codec, const IndexDef *index, Arena *arena);
 
 /* Where an entry holds a table column (or COLUMN_ROWID): a cell number, INDEX_POSITION_ROWID or
@@ -90,10 +89,8 @@ MUST_CHECK Err index_decode(const IndexCodec *codec, Slice key, Slice value, con
 /* The key of the entry's row in the table's tree; replaces the contents of table_key_out. */
 MUST_CHECK Err index_table_key(const IndexCodec *codec, Slice key, Slice value, Arena *arena,
                                Buf *table_key_out);
-/* A cut key: entries that agree in the bytes kept are not in order. */
-bool index_key_is_cut(Slice key);
 /* The key as it would be without a cut: what a run of cut entries with equal first bytes is sorted
-   by (memcmp).  Replaces the contents of full_out. */
+   by (memcmp); key_is_cut() tells whether it was.  Replaces the contents of full_out. */
 MUST_CHECK Err index_full_key(const IndexCodec *codec, Slice key, Slice value, Arena *arena,
                               Buf *full_out);
 
@@ -104,6 +101,8 @@ typedef struct TableCodec {
     IndexCodec primary; /* WITHOUT ROWID; else zero. */
     u16 *key_position;  /* WITHOUT ROWID: by table column, its place in the key, or 0xFFFF. */
     u16 *stored_column; /* By position in the record: the table column. */
+    Cell *scratch;      /* [stored_count] */
+    bool gathers;       /* The record's cells are not simply the row's. */
 } TableCodec;
 
 MUST_CHECK Err table_codec_init(TableCodec *codec, const TableDef *table, Arena *arena);
