@@ -32,30 +32,6 @@ range_clear(KeyRange *range)
     range->empty = range->point = range->recheck = false;
 }
 
-/* The value as the comparison with that column sees it: text becomes a number for a numeric column,
-   a number text for a TEXT column.  Numbers stay exact: an integer is not rounded to REAL. */
-static Err
-compare_affinity(Cell *cell, u8 affinity, Arena *arena)
-{
-    if (affinity >= AFFINITY_NUMERIC) {
-        if (cell->type != CELL_TEXT) return OK;
-        return cell_apply_affinity(cell, AFFINITY_NUMERIC, arena);
-    }
-    if (affinity == AFFINITY_TEXT && cell_is_number(cell)) {
-        return cell_apply_affinity(cell, AFFINITY_TEXT, arena);
-    }
-    return OK;
-}
-
-static Err
-append_value(const IndexCodec *codec, u32 at, const Cell *value, Arena *arena, Buf *key)
-{
-    Cell cell = *value;
-    Err err = compare_affinity(&cell, codec->column[at].affinity, arena);
-    if (err != OK) return err;
-    return key_append_cell(key, &cell, &codec->key_column[at]);
-}
-
 /* Make `key` the end of everything that starts with it; an empty result means no bound. */
 static void
 to_prefix_end(Buf *key)
@@ -66,9 +42,9 @@ to_prefix_end(Buf *key)
 /* One end: prefix, then the bound's value if there is one.  `after`: everything that starts with
    the bytes lies below the end. */
 static Err
-end_build(const IndexCodec *codec, u32 at, const Cell *value, bool after, Arena *arena, Buf *end)
+end_build(const IndexCodec *codec, u32 at, const Cell *value, bool after, Buf *end)
 {
-    Err err = append_value(codec, at, value, arena, end);
+    Err err = key_append_cell(end, value, &codec->key_column[at]);
     if (err == OK && after) to_prefix_end(end);
     return err;
 }
@@ -76,7 +52,7 @@ end_build(const IndexCodec *codec, u32 at, const Cell *value, bool after, Arena 
 /* The two ends of the range column behind the equality prefix, which both bounds hold already. */
 static Err
 ends_build(const IndexCodec *codec, u32 at, const Cell *low, bool low_inclusive, const Cell *high,
-           bool high_inclusive, Arena *arena, KeyRange *range)
+           bool high_inclusive, KeyRange *range)
 {
     bool desc = codec->key_column[at].desc;
     const Cell *first = desc ? high : low;
@@ -86,14 +62,14 @@ ends_build(const IndexCodec *codec, u32 at, const Cell *low, bool low_inclusive,
     Err err = OK;
 
     if (first != NULL) {
-        err = end_build(codec, at, first, !first_inclusive, arena, &range->full_low);
+        err = end_build(codec, at, first, !first_inclusive, &range->full_low);
         /* Above everything there is: nothing can follow. */
         if (err == OK && range->full_low.bytes == 0) range->empty = true;
     } else if (!desc) {
         err = buf_append_byte(&range->full_low, NULL_KEY_END);
     }
     if (err != OK) return err;
-    if (last != NULL) return end_build(codec, at, last, last_inclusive, arena, &range->full_high);
+    if (last != NULL) return end_build(codec, at, last, last_inclusive, &range->full_high);
     if (desc) return buf_append_byte(&range->full_high, NULL_KEY_DESC);
     to_prefix_end(&range->full_high);
     return OK;
@@ -133,7 +109,7 @@ point_build(KeyRange *range)
 Err
 index_range_build(const IndexCodec *codec, const Cell *eq, u32 eq_count, const bool *null_safe,
                   const Cell *low, bool low_inclusive, const Cell *high, bool high_inclusive,
-                  Arena *arena, KeyRange *range)
+                  KeyRange *range)
 {
     ASSERT(eq_count <= codec->columns);
     range_clear(range);
@@ -151,14 +127,14 @@ index_range_build(const IndexCodec *codec, const Cell *eq, u32 eq_count, const b
 
     Err err = OK;
     for (u32 i = 0; i < eq_count && err == OK; i++) {
-        err = append_value(codec, i, &eq[i], arena, &range->full_low);
+        err = key_append_cell(&range->full_low, &eq[i], &codec->key_column[i]);
     }
     if (err == OK) err = buf_append(&range->full_high, range->full_low.p, range->full_low.bytes);
     if (err != OK) return err;
 
     if (low != NULL || high != NULL) {
         ASSERT(eq_count < codec->columns);
-        err = ends_build(codec, eq_count, low, low_inclusive, high, high_inclusive, arena, range);
+        err = ends_build(codec, eq_count, low, low_inclusive, high, high_inclusive, range);
     } else {
         to_prefix_end(&range->full_high);
         bool unique = codec->index->unique || codec->is_primary;
@@ -255,37 +231,22 @@ high_end(RowidEnds *ends, const Cell *cell, bool inclusive)
     if (high < ends->high) ends->high = high;
 }
 
-static Err
-rowid_bound(const Cell *bound, Arena *arena, Cell *cell_out)
-{
-    *cell_out = *bound;
-    return compare_affinity(cell_out, AFFINITY_INTEGER, arena);
-}
-
 Err
 rowid_range_build(const Cell *eq, const Cell *low, bool low_inclusive, const Cell *high,
-                  bool high_inclusive, Arena *arena, KeyRange *range)
+                  bool high_inclusive, KeyRange *range)
 {
     range_clear(range);
     RowidEnds ends = {I64_MIN, I64_MAX, false};
-    Cell cell;
-    Err err;
     if (eq != NULL) {
-        err = rowid_bound(eq, arena, &cell);
-        if (err != OK) return err;
-        low_end(&ends, &cell, true);
-        if (!ends.empty) high_end(&ends, &cell, true);
+        low_end(&ends, eq, true);
+        if (!ends.empty) high_end(&ends, eq, true);
         range->point = true;
     }
     if (low != NULL) {
-        err = rowid_bound(low, arena, &cell);
-        if (err != OK) return err;
-        low_end(&ends, &cell, low_inclusive);
+        low_end(&ends, low, low_inclusive);
     }
     if (high != NULL) {
-        err = rowid_bound(high, arena, &cell);
-        if (err != OK) return err;
-        high_end(&ends, &cell, high_inclusive);
+        high_end(&ends, high, high_inclusive);
     }
     if (ends.empty || ends.low > ends.high) {
         range->empty = true;
@@ -293,7 +254,7 @@ rowid_range_build(const Cell *eq, const Cell *low, bool low_inclusive, const Cel
     }
     u8 key[TABLE_KEY_BYTES];
     table_key_put(ends.low, key);
-    err = buf_append(&range->low, key, sizeof(key));
+    Err err = buf_append(&range->low, key, sizeof(key));
     if (err != OK || ends.high == I64_MAX) return err;
     table_key_put(ends.high + 1, key);
     return buf_append(&range->high, key, sizeof(key));

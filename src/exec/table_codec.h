@@ -142,24 +142,23 @@ void range_free(KeyRange *range);
 
 /*
  * Range of an index (or of a WITHOUT ROWID table: codec of its primary key): equality on the first
- * eq_count columns, then low and high on the next one (NULL pointers: open).  Values are converted
- * to the column's affinity here.  Values of any type are right as they are: the key order is
- * SQLite's order over all types (`k > 'a'` on a numeric column meets texts and blobs only, `k <
- * 'a'` all numbers), NULL keys are left out of an open lower end, DESC columns are turned.  A NULL
- * equality matches nothing unless null_safe[i] (null_safe may be NULL); a NULL bound nothing.
+ * eq_count columns, then low and high on the next one (NULL pointers: open).  Values are
+ * not converted: the plan has put the affinities of the comparison into them.  Values of any type
+ * are right as they are: the key order is SQLite's order over all types (`k > 'a'` on a numeric
+ * column meets texts and blobs only, `k < 'a'` all numbers), NULL keys are left out of an open
+ * lower end, DESC columns are turned.  A NULL equality matches nothing unless null_safe[i]
+ * (null_safe may be NULL); a NULL bound nothing.
  */
 MUST_CHECK Err index_range_build(const IndexCodec *codec, const Cell *eq, u32 eq_count,
                                  const bool *null_safe, const Cell *low, bool low_inclusive,
-                                 const Cell *high, bool high_inclusive, Arena *arena,
-                                 KeyRange *range);
+                                 const Cell *high, bool high_inclusive, KeyRange *range);
 /* Does an entry found in the range lie in it?  Always true unless range->recheck. */
 MUST_CHECK Err index_range_holds(const IndexCodec *codec, const KeyRange *range, Slice key,
                                  Slice value, Arena *arena, bool *holds_out);
 /*
  * Range of a rowid table.  `eq` non-NULL: that rowid only; else low and high.  Reals are rounded
- * inwards, numeric texts converted; other texts and blobs stand above every rowid; a NULL matches
+ * inwards; texts and blobs stand above every rowid; a NULL matches
  * nothing.
  */
 MUST_CHECK Err rowid_range_build(const Cell *eq, const Cell *low, bool low_inclusive,
-                                 const Cell *high, bool high_inclusive, Arena *arena,
-                                 KeyRange *range);
+                                 const Cell *high, bool high_inclusive, KeyRange *range);
