@@ -1,0 +1,193 @@
+/*
+ * catalog_unit.c -- from the schema rows of one table to its unit.
+ *
+ * Rows stand in rowid order, so the table comes before its indexes.  Automatic indexes are made by
+ * the table's own text; their rows only say which tree is theirs.
+ */
+#include "sql/catalog/catalog_unit.h"
+
+#include "sql/parse/parse.h"
+
+static Err
+malformed(const UnitContext *context, const SchemaRow *row, const char *why)
+{
+    if (context->creating) return context->msg != NULL ? context->msg->err : ERR_SQL;
+    if (why == NULL && context->msg != NULL && context->msg->err != OK) {
+        char *text = mem_strdup(err_message(context->msg));
+        Err err = err_set(context->msg, ERR_CORRUPT, "malformed database schema (%s) - %s",
+                          row->name, text == NULL ? "" : text);
+        mem_free(text);
+        return err;
+    }
+    return err_set(context->msg, ERR_CORRUPT, "malformed database schema (%s)%s%s", row->name,
+                   why == NULL ? "" : " - ", why == NULL ? "" : why);
+}
+
+static Err
+parse_row(const UnitContext *context, CatalogUnit *unit, const SchemaRow *row,
+          AstStatementKind kind, AstStatement **ast_out)
+{
+    size_t consumed;
+    ParseOptions options = {.stored = !context->creating, .no_params = true};
+    if (row->sql == NULL) return malformed(context, row, "no text");
+    Err err = sql_parse(&unit->arena, SLICE(row->sql, strlen(row->sql)), &options, ast_out,
+                        &consumed, context->msg);
+    if (err == ERR_NOMEM) return err;
+    if (err != OK) return malformed(context, row, NULL);
+    if (*ast_out == NULL || (*ast_out)->kind != kind) {
+        return malformed(context, row, "text of another kind");
+    }
+    return OK;
+}
+
+static Err
+add_table(const UnitContext *context, CatalogUnit *unit, const SchemaRow *row)
+{
+    if (unit->table != NULL) return malformed(context, row, "defined twice");
+    TableDef *table = ARENA_NEW(&unit->arena, TableDef);
+    if (table == NULL) return ERR_NOMEM;
+    const CatalogEnv *env = context->env;
+    *table = (TableDef){
+        .name = row->name,
+        .schema = arena_strndup(&unit->arena, env->schema, strlen(env->schema)),
+        .database = env->database,
+        .store = env->store,
+        .tree = row->tree,
+        .is_view = row->type == ROW_VIEW,
+        .is_system = strncmp(row->name, "sqlite_", 7) == 0,
+        .rowid_column = COLUMN_ROWID,
+        .sql = row->sql,
+        .schema_lock_no = row->tree,
+        .version = context->version,
+    };
+    if (table->schema == NULL) return ERR_NOMEM;
+    AstStatement *ast;
+    Err err = parse_row(context, unit, row,
+                        table->is_view ? AST_STMT_CREATE_VIEW : AST_STMT_CREATE_TABLE, &ast);
+    if (err != OK) return err;
+    unit->table = table;
+    /* A view's columns come from its SELECT, which only the binder can read. */
+    if (table->is_view) return OK;
+    err = catalog__table_build(context, &unit->arena, ast->text, ast->u.create_table, table);
+    if (err != OK && err != ERR_NOMEM) return malformed(context, row, NULL);
+    return err;
+}
+
+static Err
+add_index(const UnitContext *context, CatalogUnit *unit, const SchemaRow *row)
+{
+    if (unit->table == NULL || unit->table->is_view) return malformed(context, row, "orphan index");
+    if (row->sql == NULL) {
+        for (u32 i = 0; i < unit->table->index_count; i++) {
+            IndexDef *index = unit->table->index[i];
+            if (text_compare_nocase(index->name, row->name) == 0) {
+                index->tree = row->tree;
+                return OK;
+            }
+        }
+        return malformed(context, row, "orphan index");
+    }
+    IndexDef *index = ARENA_NEW(&unit->arena, IndexDef);
+    if (index == NULL) return ERR_NOMEM;
+    *index = (IndexDef){
+        .name = row->name, .table = unit->table, .tree = row->tree, .sql = row->sql};
+    AstStatement *ast;
+    Err err = parse_row(context, unit, row, AST_STMT_CREATE_INDEX, &ast);
+    if (err != OK) return err;
+    err = catalog__index_build(context, &unit->arena, ast->text, ast->u.create_index, unit->table,
+                               index);
+    if (err == OK) err = catalog__table_add_index(&unit->arena, unit->table, index);
+    if (err != OK && err != ERR_NOMEM) return malformed(context, row, NULL);
+    return err;
+}
+
+static Err
+add_trigger(const UnitContext *context, CatalogUnit *unit, const SchemaRow *row)
+{
+    AstStatement *ast;
+    Err err = parse_row(context, unit, row, AST_STMT_CREATE_TRIGGER, &ast);
+    if (err != OK) return err;
+    const AstCreateTrigger *source = ast->u.create_trigger;
+    TriggerDef *trigger = ARENA_NEW(&unit->arena, TriggerDef);
+    const TriggerDef **list = ARENA_NEW_ARRAY(&unit->arena, const TriggerDef *,
+                                              unit->trigger_count + 1);
+    if (trigger == NULL || list == NULL) return ERR_NOMEM;
+    *trigger = (TriggerDef){
+        .name = row->name,
+        .table = row->table,
+        .sql = row->sql,
+        .time = (u8)source->time,
+        .event = (u8)source->event,
+        .of_count = (u16)source->columns.count,
+    };
+    trigger->of_column = ARENA_NEW_ARRAY(&unit->arena, const char *, trigger->of_count + 1u);
+    if (trigger->of_column == NULL) return ERR_NOMEM;
+    for (u32 i = 0; i < trigger->of_count; i++) {
+        Slice name = source->columns.items[i].text;
+        trigger->of_column[i] = arena_strndup(&unit->arena, name.p, name.bytes);
+        if (trigger->of_column[i] == NULL) return ERR_NOMEM;
+    }
+    list[0] = trigger;
+    for (u32 i = 0; i < unit->trigger_count; i++)
+        list[i + 1] = unit->trigger[i];
+    unit->trigger = list;
+    unit->trigger_count++;
+    return OK;
+}
+
+static Err
+copy_rows(CatalogUnit *unit, const SchemaRow *row, u32 row_count)
+{
+    Arena *arena = &unit->arena;
+    unit->row = ARENA_NEW_ARRAY(arena, SchemaRow, row_count + 1);
+    if (unit->row == NULL) return ERR_NOMEM;
+    for (u32 i = 0; i < row_count; i++) {
+        SchemaRow *copy = &unit->row[i];
+        *copy = row[i];
+        copy->name = arena_strndup(arena, row[i].name, strlen(row[i].name));
+        copy->table = arena_strndup(arena, row[i].table, strlen(row[i].table));
+        if (copy->name == NULL || copy->table == NULL) return ERR_NOMEM;
+        if (row[i].sql == NULL) continue;
+        copy->sql = arena_strndup(arena, row[i].sql, strlen(row[i].sql));
+        if (copy->sql == NULL) return ERR_NOMEM;
+    }
+    unit->row_count = row_count;
+    unit->table_name = unit->row[0].table;
+    return OK;
+}
+
+Err
+catalog__unit_build(const UnitContext *context, const SchemaRow *row, u32 row_count,
+                    CatalogUnit **unit_out)
+{
+    ASSERT(row_count > 0);
+    *unit_out = NULL;
+    CatalogUnit *unit = MEM_NEW(CatalogUnit);
+    if (unit == NULL) return ERR_NOMEM;
+    arena_init(&unit->arena, NULL);
+    rt_word_init(&unit->references, 1);
+    Err err = copy_rows(unit, row, row_count);
+    for (u32 i = 0; err == OK && i < row_count; i++) {
+        const SchemaRow *at = &unit->row[i];
+        switch (at->type) {
+        case ROW_TABLE:
+        case ROW_VIEW: err = add_table(context, unit, at); break;
+        case ROW_INDEX: err = add_index(context, unit, at); break;
+        case ROW_TRIGGER: err = add_trigger(context, unit, at); break;
+        }
+    }
+    if (err != OK) {
+        catalog__unit_release(unit);
+        return err;
+    }
+    *unit_out = unit;
+    return OK;
+}
+
+void
+catalog__unit_release(CatalogUnit *unit)
+{
+    if (unit == NULL || rt_fetch_sub(&unit->references, 1) > 1) return;
+    arena_free(&unit->arena);
+    mem_free(unit);
+}

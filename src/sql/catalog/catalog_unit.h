@@ -1,0 +1,76 @@
+/*
+ * catalog_unit.h -- a table (or view) with its indexes and triggers: what catalogs are made of.
+ *
+ * Private to catalog/.  A unit is immutable once built and counted, so that a new catalog version
+ * shares all units that its DDL statement did not touch.  It keeps the schema rows that it was
+ * built from, because changing it means building it again from rows.
+ */
+#pragma once
+
+#include "rt/word.h"
+#include "sql/catalog/catalog.h"
+
+typedef enum RowType { ROW_TABLE, ROW_INDEX, ROW_VIEW, ROW_TRIGGER } RowType;
+
+/* One row of sqlite_schema. */
+typedef struct SchemaRow {
+    i64 rowid;
+    RowType type;
+    const char *name;
+    const char *table; /* tbl_name */
+    TreeId tree;       /* rootpage; TREE_NONE for views and triggers */
+    const char *sql;   /* NULL for automatic indexes */
+} SchemaRow;
+
+typedef struct CatalogUnit {
+    RtU32 references;
+    Arena arena; /* Owns all below, this struct excepted. */
+    const char *table_name;
+    u32 row_count;
+    SchemaRow *row;  /* In order of rowid. */
+    TableDef *table; /* NULL: triggers of a table in another database. */
+    u32 trigger_count;
+    const TriggerDef **trigger; /* Newest first. */
+} CatalogUnit;
+
+typedef struct UnitContext {
+    const CatalogEnv *env;
+    u32 version;
+    bool creating; /* Check names and meaning as CREATE does; stored text is taken as it is. */
+    ErrMsg *msg;
+} UnitContext;
+
+/* Build a unit from its rows (copied).  Automatic indexes without a row get TREE_NONE. */
+MUST_CHECK Err catalog__unit_build(const UnitContext *context, const SchemaRow *row, u32 row_count,
+                                   CatalogUnit **unit_out);
+void catalog__unit_release(CatalogUnit *unit);
+
+/* table_build.c: fill a TableDef from its syntax tree.  Its strings go to `arena`. */
+MUST_CHECK Err catalog__table_build(const UnitContext *context, Arena *arena, Slice sql,
+                                    const AstCreateTable *ast, TableDef *table);
+/* index_build.c: fill an IndexDef from CREATE INDEX. */
+MUST_CHECK Err catalog__index_build(const UnitContext *context, Arena *arena, Slice sql,
+                                    const AstCreateIndex *ast, TableDef *table, IndexDef *index);
+const Collation *catalog__collation(const CatalogEnv *env, Slice name);
+/* Put `index` first among the table's indexes. */
+MUST_CHECK Err catalog__table_add_index(Arena *arena, TableDef *table, IndexDef *index);
+/* Number of the column, -1 if there is none of that name. */
+i32 catalog__column_find(const TableDef *table, Slice name);
+/* Trimmed copy of a span of the text. */
+char *catalog__span_copy(Arena *arena, Slice sql, Span span);
+
+/* schema_rows.c: the rows in the store. */
+#define SCHEMA_TREE_NUMBER    "schema_tree"
+#define SCHEMA_VERSION_NUMBER "schema_version"
+MUST_CHECK Err catalog__rows_read(StoreTxn *txn, TreeId tree, Arena *arena, SchemaRow **row_out,
+                                  u32 *count_out, ErrMsg *msg);
+MUST_CHECK Err catalog__row_insert(StoreTxn *txn, TreeId tree, const SchemaRow *row);
+MUST_CHECK Err catalog__row_delete(StoreTxn *txn, TreeId tree, i64 rowid);
+
+/* catalog.c: the next version, with `unit` in the place of `replaced` (either may be NULL).  Takes
+   over the caller's reference on `unit`, also on error. */
+MUST_CHECK Err catalog__derive(const Catalog *old, u64 version, const CatalogUnit *replaced,
+                               CatalogUnit *unit, Catalog **catalog_out);
+CatalogUnit *catalog__unit_of(const Catalog *catalog, Slice table_name);
+TreeId catalog__schema_tree(const Catalog *catalog);
+i64 catalog__rowid_max(const Catalog *catalog);
