@@ -29,7 +29,7 @@ struct JsonNode {
     union {
         i64 i;
         f64 r;
-        Slice text;      /* Unescaped UTF-8, NUL-terminated beyond its end; may hold NUL. */
+        Slice text;      /* Unescaped UTF-8; may hold NUL. */
         JsonNode *first; /* ARRAY, OBJECT */
     } u;
 };
@@ -92,7 +92,7 @@ void json_key_slice(JsonWriter *writer, Slice name);
 void json_write_null(JsonWriter *writer);
 void json_write_bool(JsonWriter *writer, bool value);
 void json_write_int(JsonWriter *writer, i64 value);
-/* Shortest of SQLite's text; infinities as 9e999 and -9e999, NaN as null. */
+/* SQLite's text; infinities as 9e999 and -9e999, NaN as null. */
 void json_write_real(JsonWriter *writer, f64 value);
 /* Bytes that are not UTF-8 are written as U+FFFD, so the output always is. */
 void json_write_text(JsonWriter *writer, Slice text);
@@ -100,6 +100,8 @@ void json_write_string(JsonWriter *writer, const char *text);
 void json_write_base64(JsonWriter *writer, Slice bytes); /* As a string, with padding. */
 /* `json` must be one whole JSON value; it is not checked. */
 void json_write_raw(JsonWriter *writer, Slice json);
+/* A whole tree, at most JSON_WRITE_DEPTH_MAX deep (else ERR_LIMIT). */
+#define JSON_WRITE_DEPTH_MAX 1000
 void json_write_node(JsonWriter *writer, const JsonNode *node);
 /* The first error; asserts that every array and object was ended if there was none. */
 MUST_CHECK Err json_writer_done(const JsonWriter *writer);

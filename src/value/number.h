@@ -26,6 +26,7 @@ typedef enum NumberKind {
 typedef struct NumberScan {
     u8 kind;      /* NumberKind */
     bool whole;   /* Nothing but blanks follows. */
+    bool nul;     /* `whole` because a NUL byte ended the text. */
     bool integer; /* Digits only, though kind may be NUMBER_REAL for their size. */
     size_t bytes; /* Up to the end of the number, leading blanks included. */
     i64 i;        /* NUMBER_INT */

@@ -1,0 +1,60 @@
+/*
+ * number_power.h -- powers of ten for number.c: the top 96 bits of 10^p.
+ *
+ * 10^p is 10^(27 g) x 10^n with 0 <= n < 27.  POWER_BIG holds 10^(27 g) for g = -13..12, rounded
+ * to 96 bits; POWER_SMALL holds 10^n, which is exact in 64.  The rounding and this way of putting
+ * a power together are what SQLite's last digits depend on; a better power would differ.
+ */
+#pragma once
+
+#include "base/base.h"
+
+typedef struct Power {
+    u64 hi; /* The most significant bit is set. */
+    u32 lo;
+} Power;
+
+#define POWER_MIN (-348)
+#define POWER_MAX 347
+
+static const u64 POWER_SMALL[27] = {
+    0x8000000000000000u, 0xA000000000000000u, 0xC800000000000000u, 0xFA00000000000000u,
+    0x9C40000000000000u, 0xC350000000000000u, 0xF424000000000000u, 0x9896800000000000u,
+    0xBEBC200000000000u, 0xEE6B280000000000u, 0x9502F90000000000u, 0xBA43B74000000000u,
+    0xE8D4A51000000000u, 0x9184E72A00000000u, 0xB5E620F480000000u, 0xE35FA931A0000000u,
+    0x8E1BC9BF04000000u, 0xB1A2BC2EC5000000u, 0xDE0B6B3A76400000u, 0x8AC7230489E80000u,
+    0xAD78EBC5AC620000u, 0xD8D726B7177A8000u, 0x878678326EAC9000u, 0xA968163F0A57B400u,
+    0xD3C21BCECCEDA100u, 0x84595161401484A0u, 0xA56FA5B99019A5C8u,
+};
+
+static const Power POWER_BIG[26] = {
+    {0x8049A4AC0C5811AEu, 0x205B896Du}, /* 1e-351 */
+    {0xCF42894A5DCE35EAu, 0x52064CADu}, /* 1e-324 */
+    {0xA76C582338ED2621u, 0xAF2AF2B8u}, /* 1e-297 */
+    {0x873E4F75E2224E68u, 0x5A7744A7u}, /* 1e-270 */
+    {0xDA7F5BF590966848u, 0xAF39A475u}, /* 1e-243 */
+    {0xB080392CC4349DECu, 0xBD8D794Eu}, /* 1e-216 */
+    {0x8E938662882AF53Eu, 0x547EB47Bu}, /* 1e-189 */
+    {0xE65829B3046B0AFAu, 0x0CB4A5A3u}, /* 1e-162 */
+    {0xBA121A4650E4DDEBu, 0x92F34D62u}, /* 1e-135 */
+    {0x964E858C91BA2655u, 0x3A6A07F9u}, /* 1e-108 */
+    {0xF2D56790AB41C2A2u, 0xFAE27299u}, /* 1e-81 */
+    {0xC428D05AA4751E4Cu, 0xAA97E14Cu}, /* 1e-54 */
+    {0x9E74D1B791E07E48u, 0x775EA265u}, /* 1e-27 */
+    {0x8000000000000000u, 0x00000000u}, /* 1e0 */
+    {0xCECB8F27F4200F3Au, 0x00000000u}, /* 1e27 */
+    {0xA70C3C40A64E6C51u, 0x999090B6u}, /* 1e54 */
+    {0x86F0AC99B4E8DAFDu, 0x69A028BBu}, /* 1e81 */
+    {0xDA01EE641A708DE9u, 0xE80E6F48u}, /* 1e108 */
+    {0xB01AE745B101E9E4u, 0x5EC05DD0u}, /* 1e135 */
+    {0x8E41ADE9FBEBC27Du, 0x14588F14u}, /* 1e162 */
+    {0xE5D3EF282A242E81u, 0x8F1668C9u}, /* 1e189 */
+    {0xB9A74A0637CE2EE1u, 0x6D953E2Cu}, /* 1e216 */
+    {0x95F83D0A1FB69CD9u, 0x4ABDAF10u}, /* 1e243 */
+    {0xF24A01A73CF2DCCFu, 0xBC633B39u}, /* 1e270 */
+    {0xC3B8358109E84F07u, 0x0A862F81u}, /* 1e297 */
+    {0x9E19DB92B4E31BA9u, 0x6C07A2C2u}, /* 1e324 */
+};
+
+/* The one power below 1 that stands alone: cut, not rounded. */
+static const Power POWER_TENTH = {0xCCCCCCCCCCCCCCCCu, 0xCCCCCCCCu};
