@@ -380,12 +380,20 @@ typedef struct PlanUpsert {
     bool do_nothing;
     u32 set_count;
     u16 *set_column;
-    PlanExpr **set_expr; /* Over the old row, then the excluded row: cells column_count+1.. */
+    PlanExpr **set_expr; /* Over the old row, then the excluded row: cells column_count+1.. (its
+                            rowid included). */
     PlanExpr *where;
 } PlanUpsert;
 
+/*
+ * One trigger that the statement can set off: those of its own event, those of UPDATE for ON
+ * CONFLICT DO UPDATE, and, when recursive triggers are on, those of DELETE where REPLACE may delete
+ * rows.  In firing order.  A body may lead back to itself (recursive triggers): plans are then a
+ * cyclic graph, and exec opens one run state a level.
+ */
 typedef struct PlanTrigger {
     const char *name;
+    u8 event;       /* PlanWriteKind */
     bool before;    /* Else after (INSTEAD OF on views: before). */
     PlanExpr *when; /* Reads OLD and NEW registers. */
     u32 body_count;
@@ -399,13 +407,37 @@ typedef struct PlanTrigger {
 
 typedef enum PlanWriteKind { WRITE_INSERT, WRITE_UPDATE, WRITE_DELETE } PlanWriteKind;
 
+/* A foreign key of the written table: a row with such a parent must exist. */
+typedef struct PlanForeignKey {
+    const ForeignKeyDef *def;
+    const TableDef *parent; /* NULL: no such table; every key without NULL violates. */
+    const IndexDef *index;  /* The unique index (or WITHOUT ROWID key) to look it up in; NULL: the
+                               rowid. */
+    u16 *child_column;      /* By column of `index` (one for a rowid): the column of this table. */
+    bool touched;           /* UPDATE: one of them is in SET. */
+} PlanForeignKey;
+
+/* A foreign key that refers to the written table. */
+typedef struct PlanForeignChild {
+    const ForeignKeyDef *def;
+    const TableDef *child;
+    u16 *
+        parent_column; /* By column of def: the column of this table, COLUMN_ROWID if it is that. */
+    bool touched;      /* UPDATE: one of them is in SET. */
+    Plan *find;        /* SELECT that yields a row for each child row whose key is that of OLD. */
+    Plan *on_delete;   /* Body of the action, as of a trigger; NULL: NO ACTION and RESTRICT. */
+    Plan *on_update;
+    u32 old_reg, new_reg; /* As in PlanTrigger, in all three. */
+} PlanForeignChild;
+
 /*
  * A write statement.  "The row" that its expressions read has cells 0..column_count-1 for the
  * table's columns and cell column_count for the rowid; UPDATE ... FROM and UPSERT add cells behind.
  *
  * INSERT: `source` yields the values; value_cell[c] says which of its cells goes to column c, or
  * -1: the default.  UPDATE and DELETE: `source` yields the key of each target (rowid, or the
- * primary key columns of a WITHOUT ROWID table), in scan order, then `extra` cells.
+ * primary key columns of a WITHOUT ROWID table), in scan order, then `extra` cells.  For a view it
+ * yields the old row's cells instead of a key.
  */
 typedef struct PlanWrite {
     u8 kind;     /* PlanWriteKind */
@@ -435,6 +467,11 @@ typedef struct PlanWrite {
     PlanExpr **returning; /* Over the row. */
     u32 trigger_count;
     PlanTrigger *trigger;
+    u32 foreign_key_count; /* 0 with PRAGMA foreign_keys off. */
+    PlanForeignKey *foreign_key;
+    u32 foreign_child_count;
+    PlanForeignChild *foreign_child;
+    const TableDef *sequence; /* AUTOINCREMENT: sqlite_sequence of that database; else NULL. */
     bool counts_changes;
 } PlanWrite;
 
