@@ -77,7 +77,7 @@ typedef struct RtIoVec {
     void *bytes;
     size_t count;
 } RtIoVec;
-#define RT_IOVEC_MAX 256
+#define RT_IOVEC_MAX 64
 
 /* All `count` bytes or an error; ERR_IO_SHORT_READ when the file ends before. */
 MUST_CHECK Err rt_file_read_exact(RtFile *file, u64 offset, void *bytes, size_t count, ErrMsg *msg);

@@ -77,7 +77,8 @@ typedef struct RtEvent {
 } RtEvent;
 void rt_event_set(RtEvent *event);
 bool rt_event_is_set(const RtEvent *event);
-MUST_CHECK Err rt_event_wait(RtEvent *event, u64 deadline_ns); /* [parks] */
+void rt_event_wait(RtEvent *event);                                  /* [parks] */
+MUST_CHECK Err rt_event_wait_until(RtEvent *event, u64 deadline_ns); /* [parks] */
 
 /* Ranks, lowest taken first; two latches of one rank together only where marked RT_RANK_MANY. */
 #define RT_RANK_MANY 0x8000u

@@ -50,8 +50,9 @@ typedef enum RtPeer { RT_PEER_OPEN, RT_PEER_FINISHED, RT_PEER_RESET } RtPeer;
 /* What is known of the peer now, without reading: FIN (it will send no more, unread bytes may
    remain) or reset.  Never waits. */
 RtPeer rt_socket_peer(RtSocket *socket);
-/* Watch the peer while a statement runs: when it finishes (on_finish) or resets, `task` is
-   cancelled.  NULL ends it.  On plain threads rt_check() polls at most every 50 ms. */
+/* Watch the peer while a statement of `task` runs: when it finishes (on_finish) or resets, the task
+   is cancelled.  Called by the task itself; socket NULL ends the watch.  Seen by rt_check(), at
+   most 50 ms late, and on a fiber also while it is parked. */
 void rt_socket_watch_peer(RtSocket *socket, RtTask *task, bool on_finish);
 
 void rt_socket_shutdown_write(RtSocket *socket); /* FIN: the peer reads the end. */

@@ -81,9 +81,11 @@ rt_unpark_all(const void *key)
     return rt_unpark(key, RT_PARK_ALL, NULL, NULL, NULL);
 }
 
-/* Move all waiters of `from` to `to` without waking them, after waking the first `wake`.  Returns
-   the number woken and moved.  For conditions. */
-u32 rt_unpark_requeue(const void *from, u32 wake, const void *to);
+/* Move all waiters of `from` to the end of the queue of `to` without waking them, after waking the
+   first few.  `wakes` runs under both bucket locks, only if there are waiters, may write the word
+   behind `to`, and says how many to wake.  Returns the number woken and moved.  For conditions. */
+typedef u32 (*RtRequeueWakes)(void *arg);
+u32 rt_unpark_requeue(const void *from, const void *to, RtRequeueWakes wakes, void *arg);
 
 /* Err of a park result: OK, ERR_BUSY (RT_TIMEOUT) or ERR_INTERRUPT. */
 Err rt_park_err(RtParkResult result);

@@ -38,8 +38,12 @@ struct RtTask {
     RtPtr base;   /* The fiber's or simulated task's own RtTask while entered on one, else NULL. */
     RtLoop *loop; /* The loop of a fiber, else NULL. */
     void *owner;  /* RtFiber, RtThread or simulated task. */
-    char *stack_low;  /* Lowest address that rt_stack_left() may hand out; NULL: unknown. */
-    u64 deadline_ns;  /* rt_check() fails after it; 0: none. */
+    char *stack_low;          /* Lowest address that rt_stack_left() may hand out; NULL: unknown. */
+    u64 deadline_ns;          /* rt_check() fails after it; 0: none. */
+    struct RtSocket *watched; /* rt_socket_watch_peer() */
+    u64 watched_ns;
+    bool watch_finish;
+    u32 checks;       /* Calls of rt_check. */
     u64 id;           /* Unique in the process, for logs and deadlock edges. */
     const char *name; /* For people; may be NULL. */
 };

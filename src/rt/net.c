@@ -1,0 +1,289 @@
+/*
+ * net.c -- sockets over the backend: try, and wait when it would block.
+ */
+#include "rt/net.h"
+
+#include <errno.h>
+
+#include "rt/net_impl.h"
+#include "rt/process_impl.h"
+#include "rt/time.h"
+
+static Err
+fail(ErrMsg *msg, i64 result, const char *what, const char *address)
+{
+    int error = (int)-result;
+    return err_set(msg, rt__errno_err(error, ERR_IO), "%s %s: %s", what, address,
+                   rt__errno_text(error));
+}
+
+static Err
+fail_wait(ErrMsg *msg, Err err, const char *what, const char *address)
+{
+    return err_set(msg, err, "%s %s: %s", what, address, err_text(err));
+}
+
+static Err
+resolve(RtProcess *process, const char *text, RtAddress *address, ErrMsg *msg)
+{
+    i64 result;
+    if (rt_process_is_foreign(process)) return err_set(msg, ERR_FOREIGN, NULL);
+    do {
+        result = rt__io(process, &(RtIo){.op = RT_IO_RESOLVE, .name = text, .address = address});
+    } while (result == -EINTR);
+    if (result == -EINVAL)
+        return err_set(msg, ERR_MISUSE, "\"%s\" is not host:port or unix:/path", text);
+    return result < 0 ? fail(msg, result, "find", text) : OK;
+}
+
+Err
+rt_listen(const char *address, u32 mode, RtListener **listener_out, ErrMsg *msg)
+{
+    RtProcess *process = rt__self()->process;
+    *listener_out = NULL;
+    RtListener *listener = MEM_NEW(RtListener);
+    if (listener == NULL) return err_set(msg, ERR_NOMEM, NULL);
+    Err err = resolve(process, address, &listener->address, msg);
+    if (err == OK) {
+        i64 fd = rt__io(process,
+                        &(RtIo){.op = RT_IO_LISTEN, .address = &listener->address, .flags = mode});
+        listener->point = (RtPoint){.process = process, .fd = (int)fd};
+        if (fd < 0) err = fail(msg, fd, "listen on", address);
+    }
+    if (err != OK) {
+        mem_free(listener);
+        return err;
+    }
+    rt__count(&process->sockets, 1);
+    *listener_out = listener;
+    return OK;
+}
+
+const char *
+rt_listener_address(const RtListener *listener)
+{
+    return listener->address.text;
+}
+
+static Err
+socket_make(RtProcess *process, int fd, const RtAddress *peer, RtSocket **socket_out, ErrMsg *msg)
+{
+    RtSocket *socket = MEM_NEW(RtSocket);
+    if (socket == NULL) {
+        (void)rt__io(process, &(RtIo){.op = RT_IO_CLOSE, .fd = fd});
+        return err_set(msg, ERR_NOMEM, NULL);
+    }
+    socket->point = (RtPoint){.process = process, .fd = fd};
+    socket->peer = *peer;
+    rt__count(&process->sockets, 1);
+    *socket_out = socket;
+    return OK;
+}
+
+/* Errors of a connection that died before it was accepted: take the next one. */
+static bool
+accept_again(i64 result)
+{
+    return result == -EINTR || result == -ECONNABORTED || result == -EPROTO;
+}
+
+Err
+rt_accept(RtListener *listener, u64 deadline_ns, RtSocket **socket_out, ErrMsg *msg)
+{
+    RtPoint *point = &listener->point;
+    const char *address = listener->address.text;
+    RtAddress peer;
+    *socket_out = NULL;
+    if (rt_process_is_foreign(point->process)) return err_set(msg, ERR_FOREIGN, NULL);
+    for (;;) {
+        if (rt_load_acquire(&point->is_shut))
+            return err_set(msg, ERR_CLOSED, "accept on %s: shut down", address);
+        i64 fd = rt__io(point->process,
+                        &(RtIo){.op = RT_IO_ACCEPT, .fd = point->fd, .address = &peer});
+        if (fd >= 0) return socket_make(point->process, (int)fd, &peer, socket_out, msg);
+        if (accept_again(fd)) continue;
+        if (fd != -EAGAIN) return fail(msg, fd, "accept on", address);
+        u32 ready;
+        Err err = rt__point_wait(point, RT_SOCKET_READABLE, deadline_ns, &ready);
+        if (err != OK) return fail_wait(msg, err, "accept on", address);
+    }
+}
+
+void
+rt_listener_shutdown(RtListener *listener)
+{
+    rt__point_shut(&listener->point);
+}
+
+void
+rt_listener_close(RtListener *listener)
+{
+    if (listener == NULL) return;
+    RtProcess *process = listener->point.process;
+    if (!rt_process_is_foreign(process)) {
+        if (listener->address.is_unix) {
+            (void)rt__io(process, &(RtIo){.op = RT_IO_UNLINK,
+                                          .fd = -1,
+                                          .name = listener->address.text + strlen("unix:")});
+        }
+        rt__point_close(&listener->point);
+        rt__count(&process->sockets, (u64)-1);
+    }
+    mem_free(listener);
+}
+
+static Err
+connect_finish(RtSocket *socket, u64 deadline_ns, const char *address, ErrMsg *msg)
+{
+    u32 ready;
+    Err err = rt__point_wait(&socket->point, RT_SOCKET_WRITABLE, deadline_ns, &ready);
+    if (err != OK) return fail_wait(msg, err, "connect to", address);
+    i64 result = rt__io(socket->point.process,
+                        &(RtIo){.op = RT_IO_CONNECT_RESULT, .fd = socket->point.fd});
+    return result < 0 ? fail(msg, result, "connect to", address) : OK;
+}
+
+Err
+rt_connect(const char *address, u64 deadline_ns, RtSocket **socket_out, ErrMsg *msg)
+{
+    RtProcess *process = rt__self()->process;
+    RtAddress peer;
+    *socket_out = NULL;
+    Err err = resolve(process, address, &peer, msg);
+    if (err != OK) return err;
+    i64 fd = rt__io(process, &(RtIo){.op = RT_IO_CONNECT, .address = &peer});
+    if (fd < 0) return fail(msg, fd, "connect to", address);
+    RtSocket *socket;
+    err = socket_make(process, (int)fd, &peer, &socket, msg);
+    if (err != OK) return err;
+    err = connect_finish(socket, deadline_ns, address, msg);
+    if (err != OK) {
+        rt_socket_close(socket);
+        return err;
+    }
+    *socket_out = socket;
+    return OK;
+}
+
+static i64
+socket_io(RtSocket *socket, RtIoOp op, void *bytes, size_t count)
+{
+    struct iovec vec = {bytes, count};
+    RtIo io = {.op = op, .fd = socket->point.fd, .vecs = &vec, .vec_count = 1};
+    do {
+        rt__io(socket->point.process, &io);
+    } while (io.result == -EINTR);
+    return io.result;
+}
+
+Err
+rt_socket_read(RtSocket *socket, void *bytes, size_t count, u64 deadline_ns, size_t *got_out,
+               ErrMsg *msg)
+{
+    *got_out = 0;
+    ASSERT(count > 0);
+    if (rt_process_is_foreign(socket->point.process)) return err_set(msg, ERR_FOREIGN, NULL);
+    for (;;) {
+        i64 got = socket_io(socket, RT_IO_RECV, bytes, count);
+        if (got >= 0) {
+            *got_out = (size_t)got;
+            return OK;
+        }
+        if (got != -EAGAIN) return fail(msg, got, "read from", socket->peer.text);
+        u32 ready;
+        Err err = rt__point_wait(&socket->point, RT_SOCKET_READABLE, deadline_ns, &ready);
+        if (err != OK) return fail_wait(msg, err, "read from", socket->peer.text);
+    }
+}
+
+Err
+rt_socket_write_some(RtSocket *socket, const void *bytes, size_t count, size_t *written_out,
+                     ErrMsg *msg)
+{
+    *written_out = 0;
+    if (rt_process_is_foreign(socket->point.process)) return err_set(msg, ERR_FOREIGN, NULL);
+    if (count == 0) return OK;
+    i64 done = socket_io(socket, RT_IO_SEND, (void *)(uintptr_t)bytes, count);
+    if (done == -EAGAIN) return OK;
+    if (done < 0) return fail(msg, done, "write to", socket->peer.text);
+    *written_out = (size_t)done;
+    return OK;
+}
+
+Err
+rt_socket_write(RtSocket *socket, const void *bytes, size_t count, u64 deadline_ns, ErrMsg *msg)
+{
+    const u8 *at = bytes;
+    while (count > 0) {
+        size_t done;
+        Err err = rt_socket_write_some(socket, at, count, &done, msg);
+        if (err != OK) return err;
+        at += done;
+        count -= done;
+        if (done > 0 || count == 0) continue;
+        u32 ready;
+        err = rt__point_wait(&socket->point, RT_SOCKET_WRITABLE, deadline_ns, &ready);
+        if (err != OK) return fail_wait(msg, err, "write to", socket->peer.text);
+    }
+    return OK;
+}
+
+Err
+rt_socket_wait(RtSocket *socket, u32 what, u64 deadline_ns, u32 *ready_out)
+{
+    *ready_out = 0;
+    if (rt_process_is_foreign(socket->point.process)) return ERR_FOREIGN;
+    return rt__point_wait(&socket->point, what, deadline_ns, ready_out);
+}
+
+RtPeer
+rt_socket_peer(RtSocket *socket)
+{
+    return (RtPeer)rt__io(socket->point.process, &(RtIo){.op = RT_IO_PEER, .fd = socket->point.fd});
+}
+
+void
+rt_socket_watch_peer(RtSocket *socket, RtTask *task, bool on_finish)
+{
+    task->watched = socket;
+    task->watch_finish = on_finish;
+    task->watched_ns = 0;
+}
+
+void
+rt_socket_shutdown_write(RtSocket *socket)
+{
+    (void)rt__io(socket->point.process,
+                 &(RtIo){.op = RT_IO_SHUTDOWN, .fd = socket->point.fd, .flags = 1});
+}
+
+void
+rt_socket_shutdown(RtSocket *socket)
+{
+    rt__point_shut(&socket->point);
+}
+
+void
+rt_socket_close(RtSocket *socket)
+{
+    if (socket == NULL) return;
+    if (!rt_process_is_foreign(socket->point.process)) {
+        rt__point_close(&socket->point);
+        rt__count(&socket->point.process->sockets, (u64)-1);
+    }
+    mem_free(socket);
+}
+
+const char *
+rt_socket_peer_address(const RtSocket *socket)
+{
+    return socket->peer.text;
+}
+
+bool
+rt_socket_is_loopback(const RtSocket *socket)
+{
+    const char *text = socket->peer.text;
+    return socket->peer.is_unix || strncmp(text, "127.", 4) == 0 ||
+           strncmp(text, "[::1]", 5) == 0 || strncmp(text, "[::ffff:127.", 12) == 0;
+}

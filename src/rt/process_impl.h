@@ -1,0 +1,91 @@
+/*
+ * process_impl.h -- private: the process object and what the parts of rt share.
+ */
+#pragma once
+
+#include "rt/io.h"
+#include "rt/lock.h"
+#include "rt/process.h"
+
+/* The wait queues.  The lock is a three-state futex mutex of latch class. */
+#define RT_BUCKETS 1024
+typedef struct RtWaiter RtWaiter;
+typedef struct RtBucket {
+    alignas(64) _Atomic u32 lock;
+    _Atomic u32 waiters;
+    RtWaiter *head, *tail; /* In order of arrival, whatever the key. */
+} RtBucket;
+
+typedef struct RtRoot {
+    RtOnce once;
+    RtPtr object;
+    RtRootDestroy destroy;
+} RtRoot;
+
+typedef struct RtFibers RtFibers; /* Loops, stacks and workers: fiber/. */
+
+struct RtProcess {
+    const RtSys *sys;
+    void *world; /* The simulator's part, else NULL. */
+    u32 fork_generation;
+    u64 hash_seed;
+    RtU64 task_ids;
+    MemAccount account;
+    RtRoot roots[RT_SLOT_COUNT_];
+    RtPtr fibers; /* RtFibers, once loops run. */
+
+    /* Counters, relaxed. */
+    _Atomic u64 threads, fiber_count, files, sockets;
+    _Atomic u64 parks, wakes, timeouts, cancels, fiber_peak, longest_stretch_ns;
+
+    RtBucket buckets[RT_BUCKETS];
+};
+
+void rt__process_init(RtProcess *process, const RtSys *sys, void *world, u64 hash_seed);
+
+/* The current task without the function call. */
+typedef struct RtTls {
+    RtTask *current;
+    char *stack_low; /* Of this thread, found once. */
+    RtTask own;
+} RtTls;
+extern _Thread_local RtTls rt__tls;
+RtTask *rt__self_make(void);
+static inline RtTask *
+rt__self(void)
+{
+    RtTask *task = rt__tls.current;
+    return LIKELY(task != NULL) ? task : rt__self_make();
+}
+
+/* Futex on a process-private word.  deadline absolute monotonic, RT_FOREVER.  Never fails. */
+void rt__futex_wait(const _Atomic u32 *word, u32 value, u64 deadline_ns);
+void rt__futex_wake(const _Atomic u32 *word, u32 count);
+
+/*
+ * The sleep of a parked task: returns the bits of task->word that ended it (TOKEN, CANCEL), or 0
+ * for the deadline.  By kind: futex, switch to the loop, or switch to the simulator.
+ */
+u32 rt__task_sleep(RtTask *task, u64 deadline_ns, bool cancellable);
+/* A waker's last act: set TOKEN and make the task run. */
+void rt__task_wake(RtTask *task);
+
+/* Check builds in the simulator: no yield between these two. */
+void rt__sim_hold(void);
+void rt__sim_release(void);
+
+static inline void
+rt__count(_Atomic u64 *counter, u64 change)
+{
+    atomic_fetch_add_explicit(counter, change, memory_order_relaxed);
+}
+
+static inline void
+rt__pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#endif
+}

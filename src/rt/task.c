@@ -1,0 +1,232 @@
+/*
+ * task.c -- the current task: thread-local pointer, entering and leaving, cancel, rt_check.
+ */
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "rt/fiber/fiber.h"
+#include "rt/net.h"
+#include "rt/process_impl.h"
+#include "rt/sim/sim_task.h"
+#include "rt/time.h"
+
+_Thread_local RtTls rt__tls;
+
+#define CHECKS_PER_CLOCK    64
+#define STACK_MARGIN_BYTES  ((size_t)16 << 10)
+#define STACK_UNKNOWN_BYTES ((size_t)96 << 10)
+#define PEER_LOOK_NS        (50 * RT_NS_PER_MS)
+
+/* Where the thread's stack ends, less a margin for signal handlers and libc. */
+static char *
+thread_stack_low(void)
+{
+    pthread_attr_t attr;
+    void *low = NULL;
+    size_t bytes = 0;
+    if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+        if (pthread_attr_getstack(&attr, &low, &bytes) != 0) low = NULL;
+        pthread_attr_destroy(&attr);
+    }
+    char *here = __builtin_frame_address(0);
+    if (low == NULL || here < (char *)low || here > (char *)low + bytes)
+        return here - STACK_UNKNOWN_BYTES; /* A stack of the host's own making. */
+    return (char *)low + STACK_MARGIN_BYTES;
+}
+
+static char *
+tls_stack_low(void)
+{
+    if (UNLIKELY(rt__tls.stack_low == NULL)) rt__tls.stack_low = thread_stack_low();
+    return rt__tls.stack_low;
+}
+
+void
+rt_task_init(RtTask *task, RtProcess *process, const char *name)
+{
+    *task = (RtTask){.kind = RT_TASK_THREAD, .process = process, .name = name};
+    task->id = rt_fetch_add(&process->task_ids, 1) + 1;
+}
+
+NOINLINE RtTask *
+rt__self_make(void)
+{
+    RtTask *own = &rt__tls.own;
+    if (own->process == NULL) rt_task_init(own, rt_process_default(), "host thread");
+    own->stack_low = tls_stack_low();
+    rt__tls.current = own;
+    return own;
+}
+
+RtTask *
+rt_self(void)
+{
+    return rt__self();
+}
+
+RtTask *
+rt_task_enter(RtTask *task)
+{
+    RtTask *previous = rt__self();
+    ASSERT(previous->latches == 0 && task->latches == 0);
+    RtTask *base = rt_load_relaxed(&previous->base);
+    if (base == NULL && previous->kind != RT_TASK_THREAD) base = previous;
+    task->kind = previous->kind;
+    task->loop = previous->loop;
+    task->owner = previous->owner;
+    task->is_heavy = previous->is_heavy;
+    task->stack_low = previous->stack_low;
+    /* From here a canceller knows whom to wake; CANCEL set before is seen by the next park. */
+    rt_store(&task->base, base);
+    rt__tls.current = task;
+    return previous;
+}
+
+void
+rt_task_leave(RtTask *previous)
+{
+    RtTask *task = rt__self();
+    rt_store(&task->base, NULL);
+    rt__tls.current = previous;
+}
+
+void
+rt_task_cancel(RtTask *task)
+{
+    rt_yield_point();
+    atomic_fetch_or(&task->word.atom, RT_TASK_CANCEL);
+    RtTask *base = atomic_load(&task->base.atom);
+    if (base == NULL && task->kind == RT_TASK_FIBER) base = task;
+    if (base == NULL && task->kind == RT_TASK_SIM) base = task;
+    if (base == NULL)
+        rt__futex_wake(&task->word.atom, 1);
+    else if (base->kind == RT_TASK_FIBER)
+        rt__fiber_look(base);
+    else
+        rt__sim_look(base);
+}
+
+void
+rt_task_clear_cancel(RtTask *task)
+{
+    rt_fetch_and(&task->word, ~RT_TASK_CANCEL);
+}
+
+bool
+rt_task_is_cancelled(const RtTask *task)
+{
+    return (rt_load_acquire(&task->word) & RT_TASK_CANCEL) != 0;
+}
+
+u64
+rt_task_set_deadline(RtTask *task, u64 deadline_ns)
+{
+    u64 former = task->deadline_ns;
+    task->deadline_ns = deadline_ns;
+    return former;
+}
+
+void
+rt__futex_wait(const _Atomic u32 *word, u32 value, u64 deadline_ns)
+{
+    struct timespec at = {.tv_sec = (time_t)(deadline_ns / RT_NS_PER_S),
+                          .tv_nsec = (long)(deadline_ns % RT_NS_PER_S)};
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value,
+            deadline_ns == RT_FOREVER ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+void
+rt__futex_wake(const _Atomic u32 *word, u32 count)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
+
+static u32
+thread_sleep(RtTask *task, u64 deadline_ns, u32 wanted)
+{
+    for (;;) {
+        u32 seen = atomic_load_explicit(&task->word.atom, memory_order_acquire);
+        if (seen & wanted) return seen & RT_TASK_TOKEN ? RT_TASK_TOKEN : RT_TASK_CANCEL;
+        if (deadline_ns != RT_FOREVER && rt_now_ns() >= deadline_ns) return 0;
+        rt__futex_wait(&task->word.atom, seen, deadline_ns);
+    }
+}
+
+u32
+rt__task_sleep(RtTask *task, u64 deadline_ns, bool cancellable)
+{
+    u32 wanted = RT_TASK_TOKEN | (cancellable ? RT_TASK_CANCEL : 0);
+    switch ((RtTaskKind)task->kind) {
+    case RT_TASK_FIBER: return rt__fiber_sleep(task, deadline_ns, wanted);
+    case RT_TASK_SIM: return rt__sim_sleep(task, deadline_ns, wanted);
+    default: return thread_sleep(task, deadline_ns, wanted);
+    }
+}
+
+void
+rt__task_wake(RtTask *task)
+{
+    /* Everything needed is read before TOKEN: afterwards the task may be gone. */
+    RtTaskKind kind = (RtTaskKind)task->kind;
+    RtTask *base = atomic_load_explicit(&task->base.atom, memory_order_relaxed);
+    if (base == NULL) base = task;
+    _Atomic u32 *word = &task->word.atom;
+    atomic_fetch_or(word, RT_TASK_TOKEN);
+    if (kind == RT_TASK_FIBER)
+        rt__fiber_look(base);
+    else if (kind == RT_TASK_SIM)
+        rt__sim_look(base);
+    else
+        rt__futex_wake(word, 1);
+}
+
+static Err
+check_slowly(RtTask *task)
+{
+    u64 now = rt_now_ns();
+    if (task->deadline_ns != 0 && now >= task->deadline_ns) return ERR_TIMEOUT;
+    if (task->watched != NULL && now - task->watched_ns >= PEER_LOOK_NS) {
+        task->watched_ns = now;
+        RtPeer peer = rt_socket_peer(task->watched);
+        if (peer == RT_PEER_RESET || (peer == RT_PEER_FINISHED && task->watch_finish)) {
+            rt_task_cancel(task);
+            return ERR_INTERRUPT;
+        }
+    }
+    if (task->kind == RT_TASK_FIBER) rt__fiber_slice(task, now);
+    return OK;
+}
+
+Err
+rt_check(void)
+{
+    RtTask *task = rt__self();
+    rt_yield_point();
+    if (UNLIKELY(rt_load_relaxed(&task->word) & RT_TASK_CANCEL)) return ERR_INTERRUPT;
+    if (LIKELY(++task->checks % CHECKS_PER_CLOCK != 0)) return OK;
+    return check_slowly(task);
+}
+
+void
+rt_yield(void)
+{
+    RtTask *task = rt__self();
+    if (task->kind == RT_TASK_FIBER)
+        rt__fiber_yield(task);
+    else if (task->kind == RT_TASK_SIM)
+        rt__sim_switch();
+    else
+        sched_yield();
+}
+
+size_t
+rt_stack_left(void)
+{
+    RtTask *task = rt__self();
+    char *here = __builtin_frame_address(0);
+    char *low = task->stack_low != NULL ? task->stack_low : tls_stack_low();
+    return here > low ? (size_t)(here - low) : 0;
+}

@@ -1,0 +1,301 @@
+/*
+ * file_test.c -- files do what file.h says, every call fails cleanly, the owner lock excludes.
+ *
+ * Method: one script of calls in a fresh directory, run whole, then again and again with its nth
+ * system call failing (EIO, ENOSPC), being interrupted or being short, until no fault fires; no
+ * handle and no block may leak.  The owner lock is tried by two handles and by a forked child.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rt/fault.h"
+#include "rt/file.h"
+#include "rt/time.h"
+#include "unit/cmocka_all.h"
+
+static char test_dir[] = "/tmp/weft-file-XXXXXX";
+
+static Err
+count_name(void *arg, const char *name)
+{
+    u32 *count = arg;
+    (*count)++;
+    return strcmp(name, "stop") == 0 ? ERR_ABORT : OK;
+}
+
+#define TRY(call)                 \
+    do {                          \
+        err = (call);             \
+        if (err != OK) goto done; \
+    } while (0)
+
+/* Every kind of call once; the first error ends it. */
+static Err
+script(ErrMsg *msg)
+{
+    Err err = OK;
+    RtDir *dir = NULL;
+    RtFile *file = NULL, *temp = NULL;
+    char sub[128];
+    u8 data[5000], back[5000];
+    u64 size;
+    RtStat stat;
+    size_t got;
+    u32 names = 0;
+    RtFileId id;
+    char *real = NULL;
+
+    snprintf(sub, sizeof(sub), "%s/sub", test_dir);
+    for (u32 i = 0; i < sizeof(data); i++)
+        data[i] = (u8)(i * 7);
+    TRY(rt_dir_create(sub, msg));
+    TRY(rt_dir_open(sub, &dir, msg));
+    TRY(rt_file_open(dir, "a", RT_FILE_READ | RT_FILE_WRITE | RT_FILE_CREATE | RT_FILE_EXCLUSIVE,
+                     &file, msg));
+    TRY(rt_file_own(file, true, NULL, msg));
+    TRY(rt_file_preallocate(file, 0, 8192, msg));
+    TRY(rt_file_write(file, 100, data, sizeof(data), msg));
+    RtIoVec vecs[3] = {{data, 10}, {data + 10, 0}, {data + 10, 3000}};
+    TRY(rt_file_writev(file, 8192, vecs, 3, msg));
+    TRY(rt_file_sync(file, msg));
+    TRY(rt_dir_sync(dir, msg));
+    TRY(rt_file_read_exact(file, 100, back, sizeof(back), msg));
+    assert_memory_equal(data, back, sizeof(data));
+    RtIoVec in[2] = {{back, 1000}, {back + 1000, 2010}};
+    TRY(rt_file_readv(file, 8192, in, 2, msg));
+    assert_memory_equal(data, back, 3010);
+    TRY(rt_file_size(file, &size, msg));
+    assert_int_equal(size, 8192 + 3010);
+    TRY(rt_file_read(file, size - 5, back, 100, &got, msg));
+    assert_int_equal(got, 5);
+    TRY(rt_file_truncate(file, 4096, msg));
+    TRY(rt_file_id(file, &id, msg));
+    TRY(rt_file_rename(dir, "a", "b", msg));
+    TRY(rt_file_stat(dir, "b", &stat, msg));
+    assert_int_equal(stat.size_bytes, 4096);
+    assert_true(stat.is_file && stat.id.inode == id.inode);
+    TRY(rt_dir_list(dir, count_name, &names, msg));
+    assert_int_equal(names, 1);
+    TRY(rt_path_real(sub, &real, msg));
+    TRY(rt_file_open_temp(dir, &temp, msg));
+    TRY(rt_file_write(temp, 0, data, 100, msg));
+    TRY(rt_file_read_next(temp, back, 100, &got, msg));
+
+done:
+    mem_free(real);
+    rt_file_close(temp);
+    rt_file_close(file);
+    rt_dir_close(dir);
+    return err;
+}
+
+static void
+clean_up(void)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/sub/a", test_dir);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/sub/b", test_dir);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/sub", test_dir);
+    rmdir(path);
+}
+
+static void
+assert_nothing_leaks(u64 blocks)
+{
+    RtCounters counters;
+    rt_process_counters(rt_process(), &counters);
+    assert_int_equal(counters.files, 0);
+    assert_int_equal(mem_live_blocks(), blocks);
+}
+
+static void
+the_script_works(void **state)
+{
+    (void)state;
+    ErrMsg msg = {0};
+    u64 blocks = mem_live_blocks();
+    assert_int_equal(script(&msg), OK);
+    clean_up();
+    assert_nothing_leaks(blocks);
+}
+
+static void
+every_call_fails_once(void **state)
+{
+    (void)state;
+    const int errors[] = {EIO, ENOSPC, EMFILE, EINTR, RT_FAULT_SHORT};
+    for (u32 e = 0; e < COUNT_OF(errors); e++) {
+        bool fired = true;
+        u32 nth = 1;
+        for (; fired; nth++) {
+            ErrMsg msg = {0};
+            u64 blocks = mem_live_blocks();
+            rt_fault_arm(nth, errors[e]);
+            Err err = script(&msg);
+            fired = rt_fault_fired();
+            rt_fault_arm(0, 0);
+            bool is_survivable = errors[e] == EINTR || errors[e] == RT_FAULT_SHORT;
+            assert_true((err != OK) == (fired && !is_survivable));
+            if (err != OK) assert_non_null(msg.text);
+            err_clear(&msg);
+            clean_up();
+            assert_nothing_leaks(blocks);
+        }
+        assert_true(nth > 20);
+    }
+}
+
+static void
+failed_allocations_leak_nothing(void **state)
+{
+    (void)state;
+    bool fired = true;
+    for (u32 nth = 1; fired; nth++) {
+        u64 blocks = mem_live_blocks();
+        mem_fail_arm(nth, false);
+        Err err = script(NULL);
+        fired = mem_fail_fired();
+        mem_fail_arm(0, false);
+        assert_int_equal(err, fired ? ERR_NOMEM : OK);
+        clean_up();
+        assert_nothing_leaks(blocks);
+    }
+}
+
+static void
+errors_are_told_apart(void **state)
+{
+    (void)state;
+    RtDir *dir;
+    RtFile *file, *other;
+    ErrMsg msg = {0};
+    u8 byte;
+    assert_int_equal(rt_dir_open("/no/such/dir", &dir, &msg), ERR_NOTFOUND);
+    assert_null(dir);
+    assert_non_null(strstr(msg.text, "/no/such/dir"));
+    assert_int_equal(rt_dir_open(test_dir, &dir, &msg), OK);
+    assert_int_equal(rt_file_open(dir, "x", RT_FILE_READ, &file, &msg), ERR_NOTFOUND);
+    assert_non_null(strstr(msg.text, "No such file"));
+    u32 make = RT_FILE_READ | RT_FILE_WRITE | RT_FILE_CREATE | RT_FILE_EXCLUSIVE;
+    assert_int_equal(rt_file_open(dir, "x", make, &file, &msg), OK);
+    assert_int_equal(rt_file_open(dir, "x", make, &other, &msg), ERR_EXISTS);
+    assert_int_equal(rt_file_read_exact(file, 0, &byte, 1, &msg), ERR_IO_SHORT_READ);
+    rt_fault_arm(1, EIO);
+    assert_int_equal(rt_file_sync(file, &msg), ERR_IO_SYNC);
+    rt_fault_arm(1, ENOSPC);
+    assert_int_equal(rt_file_sync(file, &msg), ERR_IO_SYNC);
+    rt_fault_arm(1, ENOSPC);
+    assert_int_equal(rt_file_write(file, 0, "a", 1, &msg), ERR_FULL);
+    rt_fault_arm(1, EIO);
+    rt_fault_only(RT_FAULT_READ);
+    assert_int_equal(rt_file_write(file, 0, "a", 1, &msg), OK);
+    assert_int_equal(rt_file_read_exact(file, 0, &byte, 1, &msg), ERR_IO_READ);
+    rt_fault_arm(0, 0);
+    rt_file_close(file);
+    assert_int_equal(rt_file_unlink(dir, "x", &msg), OK);
+    rt_dir_close(dir);
+    err_clear(&msg);
+}
+
+static void
+the_owner_lock_excludes(void **state)
+{
+    (void)state;
+    char path[128];
+    RtFile *one, *two;
+    RtOwner owner;
+    ErrMsg msg = {0};
+    u32 flags = RT_FILE_READ | RT_FILE_WRITE | RT_FILE_CREATE;
+    snprintf(path, sizeof(path), "%s/owned", test_dir);
+    assert_int_equal(rt_file_open(NULL, path, flags, &one, NULL), OK);
+    assert_int_equal(rt_file_open(NULL, path, flags, &two, NULL), OK);
+    assert_int_equal(rt_file_owner(one, &owner, NULL), OK);
+    assert_int_equal(owner.pid, 0);
+    assert_int_equal(rt_file_own(one, true, NULL, NULL), OK);
+    assert_int_equal(rt_file_own(two, true, &owner, &msg), ERR_OWNED);
+    assert_true(owner.is_self && owner.is_alive);
+    assert_non_null(strstr(msg.text, "another copy of the engine"));
+    rt_file_disown(one);
+    assert_int_equal(rt_file_own(one, false, NULL, NULL), OK);
+    assert_int_equal(rt_file_own(two, false, NULL, NULL), OK); /* Shared owners agree. */
+    rt_file_close(one);
+    rt_file_disown(two);
+    rt_file_close(two);
+    err_clear(&msg);
+
+    pid_t child = fork();
+    if (child == 0) {
+        /* The child's runtime is foreign: ask the kernel by hand, as another program would. */
+        execl("/proc/self/exe", "file_test", "--own", path, NULL);
+        _exit(9);
+    }
+    assert_int_equal(rt_file_open(NULL, path, flags, &two, NULL), OK);
+    for (;;) {
+        assert_int_equal(rt_file_owner(two, &owner, NULL), OK);
+        if (owner.pid == child) break;
+        assert_int_equal(rt_sleep_ns(RT_NS_PER_MS), OK);
+    }
+    assert_int_equal(rt_file_own(two, true, &owner, &msg), ERR_OWNED);
+    assert_int_equal(owner.pid, child);
+    assert_true(owner.is_alive && !owner.is_self);
+    assert_non_null(strstr(msg.text, "owns it"));
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_int_equal(rt_file_own(two, true, &owner, &msg), OK);
+    rt_file_close(two);
+    err_clear(&msg);
+    unlink(path);
+}
+
+static int
+own_and_wait(const char *path)
+{
+    RtFile *file;
+    if (rt_file_open(NULL, path, RT_FILE_READ | RT_FILE_WRITE, &file, NULL) != OK) return 1;
+    if (rt_file_own(file, true, NULL, NULL) != OK) return 2;
+    (void)!rt_sleep_ns(20 * RT_NS_PER_S);
+    return 0;
+}
+
+static void
+a_forked_child_is_foreign(void **state)
+{
+    (void)state;
+    RtDir *dir;
+    assert_int_equal(rt_dir_open(test_dir, &dir, NULL), OK);
+    pid_t child = fork();
+    if (child == 0) {
+        bool is_right = rt_process_is_foreign(rt_process_default()) &&
+                        rt_dir_sync(dir, NULL) == ERR_FOREIGN;
+        rt_dir_close(dir);
+        _exit(is_right ? 0 : 1);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(rt_dir_sync(dir, NULL), OK);
+    rt_dir_close(dir);
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "--own") == 0) return own_and_wait(argv[2]);
+    if (mkdtemp(test_dir) == NULL) return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_script_works),
+        cmocka_unit_test(every_call_fails_once),
+        cmocka_unit_test(failed_allocations_leak_nothing),
+        cmocka_unit_test(errors_are_told_apart),
+        cmocka_unit_test(the_owner_lock_excludes),
+        cmocka_unit_test(a_forked_child_is_foreign),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    rmdir(test_dir);
+    return failed;
+}
