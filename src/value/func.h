@@ -93,7 +93,8 @@ struct FuncDef {
 };
 
 /*
- * A set of functions by name.  `func_find` prefers an exact argument count over "any number".
+ * A set of functions by name.  `func_find` prefers an exact argument count over "any number"; any
+ * match in a table hides the parents' ones.
  * *exists_out (may be NULL) tells "wrong number of arguments" from "no such function".
  */
 typedef struct FuncTable FuncTable;

@@ -108,8 +108,8 @@ extern const Collation collation_binary, collation_nocase, collation_rtrim;
  *      NULL, a zeroblob as that many zero bytes.
  *   2. Where an Arena is passed, new bytes come from it and the only error is ERR_NOMEM, unless
  *      the function says more.  Nothing else allocates.
- *   3. Subtypes are not looked at; results have none, except that a cell that an affinity or a
- *      CAST leaves as it was keeps its own.
+ *   3. Subtypes are not looked at.  Affinities, CAST and copies keep the one a cell has; results of
+ *      operators have none.
  */
 
 static inline bool
