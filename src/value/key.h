@@ -67,7 +67,8 @@ bool key_reproduces(const Cell *cell, const KeyColumn *column);
  */
 size_t key_prefix_end(u8 *prefix, size_t bytes);
 
-/* Cut a key that is longer than KEY_BYTES_WHOLE to KEY_BYTES_LONG; others stay.  True if cut. */
+/* Cut a whole key (the Buf holds nothing else, appended by the functions above) of more than
+   KEY_BYTES_WHOLE bytes to KEY_BYTES_LONG; others stay.  True if cut. */
 bool key_shorten(Buf *key);
 
 /*
@@ -92,9 +93,9 @@ typedef struct KeyLayout {
 } KeyLayout;
 
 /*
- * Make the entry of one row; appends to `key` and `value`.  For cells that are long values by
- * reference pass the loaded value in `cells`, and the reference in `stored` (else NULL or equal):
- * that one goes into the record of a cut key.  Errors: ERR_NOMEM.
+ * Make the entry of one row; replaces what `key` and `value` hold.  For cells that are long values
+ * by reference pass the loaded value in `cells`, and the reference in `stored` (else NULL or
+ * equal): that one goes into the record of a cut key.  Errors: ERR_NOMEM.
  */
 MUST_CHECK Err key_entry_encode(const KeyLayout *layout, const Cell *cells, const Cell *stored,
                                 i64 rowid, Buf *key, Buf *value);
