@@ -1,0 +1,11 @@
+/*
+ * store_root.h -- the stores that are open in one process.
+ */
+#pragma once
+
+#include "store/store_private.h"
+
+typedef struct StoreRoot {
+    RtMutex mutex; /* Guards the list and the reference counts; held through open and close. */
+    Store *stores;
+} StoreRoot;
