@@ -359,8 +359,7 @@ store_stats(Store *store, StoreStats *stats_out)
         stats_out->splits += tree->map.splits;
         rt_rwlock_unlock_shared(&tree->lock);
     }
-    stats_out->memory_bytes =
-        stats_out->version_bytes + nodes * sizeof(MtreeLeaf) + sizeof(Store);
+    stats_out->memory_bytes = stats_out->version_bytes + nodes * sizeof(MtreeLeaf) + sizeof(Store);
     if (store->wal != NULL) {
         WalStats wal;
         wal_stats(store->wal, &wal);

@@ -25,7 +25,7 @@ struct StoreFile;
 
 typedef struct Tree {
     TreeId id;
-    u8 kind; /* StoreTreeKind */
+    u8 kind;       /* StoreTreeKind */
     RtRwLock lock; /* Guards map, the chains in it and `unsettled`.  Never held across I/O. */
     Mtree map;
     u64 unsettled;    /* Versions in chains that have a writer. */
@@ -51,7 +51,7 @@ typedef struct StoreHold {
 struct StoreLock {
     StoreLock *next_in_bucket;
     StoreHold *holds;
-    u64 number;   /* Schema lock number, or the tree of a key lock. */
+    u64 number; /* Schema lock number, or the tree of a key lock. */
     u32 key_bytes;
     bool is_key;
     u8 key[];
@@ -67,12 +67,12 @@ struct StoreTxn {
     u64 snapshot;
     u64 dep; /* Must be durable before anything read may be shown. */
     u64 wait_ns;
-    u8 level; /* StoreLevel */
-    u8 sync;  /* StoreSync */
+    u8 level;     /* StoreLevel */
+    u8 sync;      /* StoreSync */
     bool touched; /* Has read or written since its snapshot was taken. */
     RtU32 interrupted;
-    Version *lock_list;  /* Undone writes whose rows stay locked; by `next`. */
-    Version *graveyard;  /* Undone versions that slices may point into; by `next`. */
+    Version *lock_list; /* Undone writes whose rows stay locked; by `next`. */
+    Version *graveyard; /* Undone versions that slices may point into; by `next`. */
     StoreHold *holds;
     ErrMsg error;
     Buf copy; /* What store_get_newest() hands out. */
@@ -100,8 +100,8 @@ struct Store {
     RtProcess *process;
     char *path; /* Real path; "" when unnamed. */
     bool in_memory, read_only;
-    u32 references;      /* Registry mutex. */
-    struct Store *next;  /* Registry list. */
+    u32 references;     /* Registry mutex. */
+    struct Store *next; /* Registry list. */
     struct StoreRoot *root;
 
     RtLatch commit_latch; /* Commit order: `last`, the queue's end, log reservation, the token. */
@@ -123,9 +123,9 @@ struct Store {
     RtMutex settle_mutex; /* One settler at a time. */
     bool has_doomed_trees;
 
-    RtMutex trees_mutex; /* Creation of trees. */
+    RtMutex trees_mutex;         /* Creation of trees. */
     RtPtr trees[STORE_TREE_FAN]; /* Three levels of 256; entries appear and never go. */
-    RtU32 tree_next;     /* First unused id. */
+    RtU32 tree_next;             /* First unused id. */
 
     struct Wal *wal;        /* NULL in memory. */
     struct StoreFile *file; /* NULL in memory. */

@@ -40,8 +40,7 @@ static Err
 stale(StoreTxn *txn)
 {
     rt_fetch_add(&txn->store->counters.conflicts, 1);
-    return txn__fail(txn, ERR_BUSY_SNAPSHOT,
-                     "could not serialize access due to concurrent update");
+    return txn__fail(txn, ERR_BUSY_SNAPSHOT, "could not serialize access due to concurrent update");
 }
 
 /*
@@ -350,6 +349,7 @@ store_tree_drop(StoreTxn *txn, TreeId tree_id)
     if (version == NULL) return txn__fail(txn, ERR_NOMEM, "out of memory");
     rt_fetch_add(&tree->bytes, version_cost(version));
     version->writer = txn->state;
+    txn->state->drops = true;
     txn__list_append(txn->state, version);
     return OK;
 }

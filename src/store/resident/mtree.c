@@ -245,8 +245,7 @@ insert_with_split(Mtree *tree, MtreePath *path, Version *version)
     MtreeLeaf *left = path->leaf;
     u32 cut = cut_of(tree, path);
     SplitStock stock;
-    Slice separator_key =
-        cut == MTREE_FANOUT ? version_key(version) : version_key(left->slot[cut]);
+    Slice separator_key = cut == MTREE_FANOUT ? version_key(version) : version_key(left->slot[cut]);
     Err err = stock_take(tree, path, separator_key, &stock);
     if (err != OK) return err;
 
@@ -417,8 +416,7 @@ verify_leaf(VerifyWalk *walk, const MtreeLeaf *leaf, Slice low, bool has_low)
     }
     for (u32 i = 0; i < leaf->count; i++) {
         Slice key = version_key(leaf->slot[i]);
-        bool rises =
-            walk->last == NULL || slice_compare(version_key(walk->last), key) < 0;
+        bool rises = walk->last == NULL || slice_compare(version_key(walk->last), key) < 0;
         if (!rises) walk->what = "keys out of order";
         if (leaf->head[i] != mtree_head(key)) walk->what = "a head differs from its key";
         if (has_low && slice_compare(key, low) < 0) walk->what = "a key below its separator";

@@ -54,8 +54,8 @@ redo_writer_start(RedoWriter *writer, const TxnState *state)
     u8 head[OP_HEAD_BYTES_MAX];
     for (const Version *version = writer->at; version != NULL;
          version = next_logged(version->next)) {
-        writer->total_bytes +=
-            op_head(version, head) + (u64)version->key_bytes + version->value_bytes;
+        writer->total_bytes += op_head(version, head) + (u64)version->key_bytes +
+                               version->value_bytes;
     }
 }
 

@@ -14,7 +14,6 @@
  * settled before, hence is in nobody's list and may be freed by whoever holds the tree lock.
  */
 #include "store/store_private.h"
-#include "store/store_private.h"
 
 #define SNAPSHOTS_MAX 128u /* With more live snapshots, versions between them stay. */
 

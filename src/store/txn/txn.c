@@ -254,6 +254,31 @@ chain_unlink(Store *store, Tree *tree, MtreePath *path, Version *version)
     version->older = NULL;
 }
 
+/* Unlink the rows that were only kept locked: all, or those of one tree. */
+static void
+drop_locks(StoreTxn *txn, TreeId only)
+{
+    Version **link = &txn->lock_list;
+    while (*link != NULL) {
+        Version *version = *link;
+        if (only != TREE_NONE && version->tree != only) {
+            link = &version->next;
+            continue;
+        }
+        *link = version->next;
+        Tree *tree = store__tree(txn->store, version->tree);
+        rt_rwlock_lock(&tree->lock);
+        if (!(version->flags & VERSION_DETACHED)) {
+            MtreePath path;
+            mtree_find(&tree->map, version_key(version), &path);
+            ASSERT(path.exact);
+            chain_unlink(txn->store, tree, &path, version);
+        }
+        rt_rwlock_unlock(&tree->lock);
+        bury(txn, version);
+    }
+}
+
 /* Undo the newest write: its row returns to what it was, but stays ours if `keep_lock`. */
 static void
 undo_one(StoreTxn *txn, bool keep_lock)
@@ -264,9 +289,9 @@ undo_one(StoreTxn *txn, bool keep_lock)
     txn__list_remove(state, version);
     Tree *tree = store__tree(store, version->tree);
     if (version->kind == VERSION_TREE_CREATE) {
-        rt_rwlock_lock(&tree->lock);
-        store__tree_empty(store, tree);
-        rt_rwlock_unlock(&tree->lock);
+        /* Its rows were written later, so they are undone already; nobody may write any more. */
+        drop_locks(txn, tree->id);
+        rt_store_release(&tree->dropped_ts, 1);
     }
     bool in_chain = version->kind == VERSION_VALUE || version->kind == VERSION_TOMBSTONE;
     if (!in_chain) {
@@ -300,26 +325,6 @@ store_txn_undo_to(StoreTxn *txn, StoreMark mark)
 {
     while (txn->state != NULL && txn->state->count > mark) {
         undo_one(txn, true);
-    }
-}
-
-/* Unlink the rows that were only kept locked. */
-static void
-drop_lock_list(StoreTxn *txn)
-{
-    while (txn->lock_list != NULL) {
-        Version *version = txn->lock_list;
-        txn->lock_list = version->next;
-        Tree *tree = store__tree(txn->store, version->tree);
-        rt_rwlock_lock(&tree->lock);
-        if (!(version->flags & VERSION_DETACHED)) {
-            MtreePath path;
-            mtree_find(&tree->map, version_key(version), &path);
-            ASSERT(path.exact);
-            chain_unlink(txn->store, tree, &path, version);
-        }
-        rt_rwlock_unlock(&tree->lock);
-        bury(txn, version);
     }
 }
 
@@ -363,7 +368,7 @@ abort_writes(StoreTxn *txn)
     while (state->count > 0) {
         undo_one(txn, false);
     }
-    drop_lock_list(txn);
+    drop_locks(txn, TREE_NONE);
     rt_store_release(&state->status, TXN_ABORTED);
     wait__ended(txn, state);
     mem_free(state);
@@ -511,6 +516,17 @@ commit_writes(StoreTxn *txn)
     return OK;
 }
 
+/* From here on nobody may write to the trees that this commit dropped. */
+static void
+mark_dropped(Store *store, const TxnState *state)
+{
+    u64 ts = rt_load_relaxed(&state->status);
+    for (const Version *version = state->first; version != NULL; version = version->next) {
+        if (version->kind != VERSION_TREE_DROP) continue;
+        rt_store_release(&store__tree(store, version->tree)->dropped_ts, ts);
+    }
+}
+
 /* Wait as the commit's synchronous level asks. */
 static Err
 commit_harden(Store *store, StoreSync sync, u64 lsn, u64 dep)
@@ -525,12 +541,13 @@ store_txn_commit(StoreTxn *txn, ErrMsg *msg)
 {
     Store *store = txn->store;
     TxnState *state = txn->state;
-    if (rt_process_is_foreign(store->process)) return err_set(msg, ERR_FOREIGN, "opened before fork()");
+    if (rt_process_is_foreign(store->process))
+        return err_set(msg, ERR_FOREIGN, "opened before fork()");
     Err err = txn__usable(txn);
     if (err != OK) return commit_failed(txn, err, msg);
     if (state == NULL || state->count == 0) return commit_reader(txn, msg);
 
-    drop_lock_list(txn);
+    drop_locks(txn, TREE_NONE);
     err = commit_writes(txn);
     if (err == ERR_BUSY) {
         if (msg != NULL) err_set(msg, err, "%s", err_message(&txn->error));
@@ -539,6 +556,7 @@ store_txn_commit(StoreTxn *txn, ErrMsg *msg)
     if (err != OK) return commit_failed(txn, err, msg);
 
     /* Committed: from here on nothing can take it back. */
+    if (state->drops) mark_dropped(store, state);
     u64 lsn = state->lsn, dep = txn->dep, writes = state->count;
     StoreSync sync = (StoreSync)txn->sync;
     wait__ended(txn, state);

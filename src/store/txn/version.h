@@ -20,7 +20,7 @@ typedef struct TxnState TxnState;
 typedef enum VersionKind {
     VERSION_VALUE,
     VERSION_TOMBSTONE,
-    VERSION_LOCK, /* Undone, but the row stays locked: readers step over it. */
+    VERSION_LOCK,        /* Undone, but the row stays locked: readers step over it. */
     VERSION_TREE_CREATE, /* In a transaction's list only. */
     VERSION_TREE_DROP
 } VersionKind;
@@ -35,9 +35,9 @@ struct Version {
     TreeId tree;
     u32 value_bytes;
     u16 key_bytes;
-    u8 kind;  /* VersionKind */
-    u8 flags; /* VERSION_DETACHED, VERSION_SUPERSEDED */
-    u8 bytes[];  /* The key, then the value. */
+    u8 kind;    /* VersionKind */
+    u8 flags;   /* VERSION_DETACHED, VERSION_SUPERSEDED */
+    u8 bytes[]; /* The key, then the value. */
 };
 
 static inline Slice
@@ -60,16 +60,17 @@ version_value(const Version *version)
  * StoreTxn until its last version is settled.
  */
 struct TxnState {
-    RtU64 status;  /* TXN_RUNNING, the commit timestamp, or TXN_ABORTED. */
-    RtU32 doomed;  /* A token owner has undone rows of this transaction. */
-    bool full;     /* Committed with STORE_SYNC_FULL: valid once status is a timestamp. */
-    bool pruned;   /* The settler has looked for versions that nobody needs. */
+    RtU64 status; /* TXN_RUNNING, the commit timestamp, or TXN_ABORTED. */
+    RtU32 doomed; /* A token owner has undone rows of this transaction. */
+    bool full;    /* Committed with STORE_SYNC_FULL: valid once status is a timestamp. */
+    bool pruned;  /* The settler has looked for versions that nobody needs. */
     bool owns_token;
-    u64 lsn;       /* End of the commit record; like `full`. */
-    u64 id;        /* Unique in the store. */
-    Version *first, *last; /* Oldest and newest write. */
-    u64 count;             /* Versions in the list. */
-    TxnState *older, *newer; /* Queue of committed transactions, by timestamp. */
+    bool drops;               /* The list may hold a VERSION_TREE_DROP. */
+    u64 lsn;                  /* End of the commit record; like `full`. */
+    u64 id;                   /* Unique in the store. */
+    Version *first, *last;    /* Oldest and newest write. */
+    u64 count;                /* Versions in the list. */
+    TxnState *older, *newer;  /* Queue of committed transactions, by timestamp. */
     struct StoreTxn *waiters; /* Who waits for the end of this one; guarded by the wait latch. */
     struct StoreTxn *txn;     /* While running. */
 };

@@ -254,8 +254,7 @@ hold_add(StoreTxn *txn, bool is_key, u64 number, Slice key, bool exclusive)
 {
     Store *store = txn->store;
     StoreLock *lock = lock_find(store, is_key, number, key);
-    for (StoreHold *own = lock == NULL ? NULL : lock->holds; own != NULL;
-         own = own->next_in_lock) {
+    for (StoreHold *own = lock == NULL ? NULL : lock->holds; own != NULL; own = own->next_in_lock) {
         if (own->state != txn->state) continue;
         own->exclusive = own->exclusive || exclusive;
         return OK;
