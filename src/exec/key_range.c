@@ -99,6 +99,7 @@ point_build(KeyRange *range)
 {
     range->point = true;
     Err err = buf_append(&range->low, range->full_low.p, range->full_low.bytes);
+    if (err == OK) err = buf_reserve(&range->low, KEY_BYTES_LONG); /* For the cut. */
     if (err != OK) return err;
     if (key_shorten(&range->low)) range->recheck = true;
     err = buf_append(&range->high, range->low.p, range->low.bytes);
