@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""life_test.py -- starting, stopping and being killed.
+
+Method: run the real weftd; end it by SIGTERM, SIGINT and SIGKILL at awkward moments; start it again
+and compare with what it had acknowledged.
+"""
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+
+import harness
+from harness import same
+from quack import Closed, QuackError, Server
+
+
+def test_command_line(t):
+    def run(*arguments):
+        return subprocess.run([t.weftd, *arguments], capture_output=True, text=True, timeout=60,
+                              check=False)
+    same(run("--version").stdout.startswith("weftd "), True)
+    same("usage" in run("--help").stdout, True)
+    for arguments in ((), ("--nope", "x"), ("--listen",), ("a", "b"), ("--sync", "perhaps", "a"),
+                      ("--max-line", "12X", "a"), ("--max-connections=0", "a")):
+        done = run(*arguments)
+        same((done.returncode, done.stderr.startswith("weftd: ")), (2, True))
+    missing = run("--listen", "127.0.0.1:0", t.path("missing"))
+    same((missing.returncode, "weftd:" in missing.stderr), (1, True))
+    same(run("--create", "--listen", "127.0.0.1:99999", t.path()).returncode, 1)
+
+
+def test_address_in_use(t):
+    with Server(t.weftd, t.path()) as server:
+        done = subprocess.run([t.weftd, "--create", "--listen", server.address, t.path()],
+                              capture_output=True, text=True, timeout=60, check=False)
+        same(done.returncode, 1)
+
+
+def test_second_server_on_one_file(t):
+    path = t.path()
+    with Server(t.weftd, path) as server, server.connect() as c:
+        c.run("CREATE TABLE t(a)")
+        done = subprocess.run([t.weftd, "--listen", "127.0.0.1:0", path], capture_output=True,
+                              text=True, timeout=60, check=False)
+        same(done.returncode, 1)
+        same(str(server.process.pid) in done.stderr, True)   # It names the owner.
+        same(c.query("SELECT count(*) FROM t"), [[0]])
+
+
+def test_sigterm_and_reopen(t):
+    path = t.path()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with Server(t.weftd, path) as server, server.connect() as c:
+            c.run("CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY)")
+            c.run("INSERT INTO t SELECT coalesce(max(a), 0) + 1 FROM t")
+            c.run("BEGIN")
+            c.run("DELETE FROM t")                            # Open when the server stops.
+            server.process.send_signal(number)
+            same(server.wait(), 0)
+    with Server(t.weftd, path, create=False) as server, server.connect() as c:
+        same(c.query("SELECT count(*) FROM t"), [[2]])
+
+
+def test_drain_lets_a_request_finish(t):
+    with Server(t.weftd, t.path()) as server, server.connect() as c, server.connect() as idle:
+        same(idle.query("SELECT 1"), [[1]])
+        c.send(q="WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
+                 "SELECT count(*) FROM n", params=[200000 if t.slow else 1000000])
+        time.sleep(0.05)
+        server.process.send_signal(signal.SIGTERM)
+        same(len(c.answer()[1]), 1)
+        same(server.wait(), 0)
+
+
+def test_drain_interrupts_endless_requests(t):
+    with Server(t.weftd, t.path(), "--drain-timeout", "1") as server, server.connect() as c:
+        c.send(q="WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+                 "SELECT max(i) FROM n")
+        time.sleep(0.2)
+        server.process.send_signal(signal.SIGTERM)
+        try:
+            c.answer()
+            raise AssertionError("it ended")
+        except QuackError as error:
+            same((error.name, "shutting down" in error.message), ("SQLITE_INTERRUPT", True))
+        same(server.wait(), 0)
+
+
+def writer(server, who, acknowledged, started):
+    """Insert transactions of three rows until the server dies; note what was acknowledged."""
+    try:
+        with server.connect() as c:
+            n = started
+            while True:
+                c.call(q="INSERT INTO t VALUES(?,?,?)",
+                       rows=[[who, n, part] for part in range(3)])
+                acknowledged[who].append(n)
+                n += 1
+    except (Closed, OSError):
+        pass
+
+
+def kill_round(t, path, acknowledged, tried, seed):
+    with Server(t.weftd, path) as server:
+        threads = [threading.Thread(target=writer, args=(server, who, acknowledged, tried[who]))
+                   for who in acknowledged]
+        for thread in threads:
+            thread.start()
+        time.sleep(random.Random(seed).uniform(0.05, 0.4))
+        server.kill()
+        for thread in threads:
+            thread.join()
+    for who, numbers in acknowledged.items():
+        tried[who] = (numbers[-1] if numbers else -1) + 2    # One may have arrived unacknowledged.
+
+
+def test_kill_loses_nothing_acknowledged(t):
+    """Whole transactions only, every acknowledged one, and at most one more a writer and round."""
+    path = t.path()
+    with Server(t.weftd, path) as server, server.connect() as c:
+        c.run("CREATE TABLE t(who INTEGER, n INTEGER, part INTEGER, PRIMARY KEY(who, n, part))")
+    acknowledged = {who: [] for who in range(4)}
+    tried = {who: 0 for who in acknowledged}
+    for seed in range(3 if t.slow else 6):
+        kill_round(t, path, acknowledged, tried, seed)
+        with Server(t.weftd, path) as server, server.connect() as c:
+            there = {}
+            for who, n, parts in c.query("SELECT who, n, count(*) FROM t GROUP BY who, n"):
+                same(parts, 3)
+                there.setdefault(who, set()).add(n)
+            for who, numbers in acknowledged.items():
+                lost = set(numbers) - there.get(who, set())
+                same(lost, set())
+                extra = there.get(who, set()) - set(numbers)
+                same(len(extra) <= seed + 1, True)
+    same(sum(len(numbers) for numbers in acknowledged.values()) > 0, True)
+
+
+def test_idle_file_is_complete(t):
+    """After a clean stop the database is one file."""
+    path = t.path()
+    with Server(t.weftd, path) as server, server.connect() as c:
+        c.run("CREATE TABLE t(a)")
+        c.run("INSERT INTO t VALUES(1)")
+    folder, name = os.path.split(path)
+    same([n for n in os.listdir(folder) if n.startswith(name)], [name])
+
+
+if __name__ == "__main__":
+    harness.main(globals())
