@@ -30,12 +30,18 @@ parse__list_add(Parser *P, void **items, u32 *count, u32 *capacity, size_t item_
     return (u8 *)*items + item_bytes * (*count)++;
 }
 
+static bool
+is_blank(u8 byte)
+{
+    return byte == ' ' || (byte >= '\t' && byte <= '\r');
+}
+
 Span
 parse__trimmed(const Parser *P, u32 offset, u32 end)
 {
-    while (offset < end && (P->text[offset] == ' ' || P->text[offset] - '\t' < 5u))
+    while (offset < end && is_blank(P->text[offset]))
         offset++;
-    while (offset < end && (P->text[end - 1] == ' ' || P->text[end - 1] - '\t' < 5u))
+    while (offset < end && is_blank(P->text[end - 1]))
         end--;
     return span_between(offset, end);
 }

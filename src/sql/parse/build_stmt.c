@@ -18,7 +18,7 @@ parse__statement(Parser *P, AstStatementKind kind, void *payload)
     AstStatement *statement = NODE_NEW(P, AstStatement);
     if (statement == NULL) return NULL;
     statement->kind = kind;
-    statement->text = SLICE(P->text, P->end - P->text);
+    statement->text = SLICE(P->text, (size_t)(P->end - P->text));
     memcpy(&statement->u, &payload, sizeof(payload)); /* Every member of u is a pointer. */
     STATIC_ASSERT(sizeof(statement->u) == sizeof(payload));
     return statement;

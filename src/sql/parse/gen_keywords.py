@@ -24,7 +24,7 @@ WITH WITHOUT
 """.split()
 
 # Tokens that the driver looks at before it feeds them (driver_soft_keyword in grammar.y).
-SOFT = {"WINDOW", "OVER", "FILTER", "ANALYZE"}
+SOFT = {"WINDOW", "OVER", "FILTER", "ANALYZE", "SET"}
 M64 = (1 << 64) - 1
 FOLD = 0x2020202020202020
 

@@ -90,7 +90,8 @@ commands ::= command.
 command ::= SEMI.
 command ::= explained SEMI.
 command ::= explain explained SEMI.
-command ::= LONE_EXPR expr(X) SEMI.                 { P->lone = X.expr; P->done = true; }
+command ::= LONE_EXPR lone SEMI.
+lone ::= expr(X).                                   { P->lone = X.expr; P->done = true; }
 explained ::= statement(S).                         { parse__finish(P, S); }
 
 explain ::= EXPLAIN.                                { parse__explain(P, AST_EXPLAIN_PROGRAM); }
@@ -122,9 +123,9 @@ statement(A) ::= SAVEPOINT nm(X).                   { A = parse__simple(P, AST_S
 statement(A) ::= RELEASE savepoint_opt nm(X).       { A = parse__simple(P, AST_STMT_RELEASE, &X); }
 statement(A) ::= ROLLBACK transaction_opt TO savepoint_opt nm(X).
                                                     { A = parse__simple(P, AST_STMT_ROLLBACK_TO, &X); }
-statement(A) ::= SET TRANSACTION isolation(I).
+statement(A) ::= SET_START TRANSACTION isolation(I).
     { A = parse__set_isolation(P, AST_STMT_SET_TRANSACTION, I); }
-statement(A) ::= SET set_session AS TRANSACTION isolation(I).
+statement(A) ::= SET_START set_session AS TRANSACTION isolation(I).
     { A = parse__set_isolation(P, AST_STMT_SET_SESSION, I); }
 
 %type begin_mode {int}
@@ -788,7 +789,7 @@ into_opt(A) ::= INTO expr(X).                       { A = X.expr; }
 %token ADD ALL ALTER AS AUTOINCR CASE CHECK COMMIT CONSTRAINT CREATE DEFAULT DEFERRABLE DELETE
     DISTINCT DROP ELSE EXCEPT EXISTS EXPLAIN_ANALYZE FILTER FOREIGN FROM GROUP HAVING INDEX INDEXED
     INSERT INTERSECT INTO JOIN JOIN_KW LIMIT LONE_EXPR NOTHING NULL ORDER OVER PRIMARY REFERENCES
-    RETURNING SELECT SET TABLE THEN TO TRANSACTION UNION UNIQUE UPDATE USING VALUES WHEN WHERE
+    RETURNING SELECT SET SET_START TABLE THEN TO TRANSACTION UNION UNIQUE UPDATE USING VALUES WHEN WHERE
     WINDOW ILLEGAL.
 
 %code {
@@ -827,12 +828,20 @@ driver_free_stack(struct yyParser *engine, void *block)
 }
 
 /* WINDOW is a keyword only before "name AS"; OVER only behind ")" and before "(" or a name; FILTER
-   only behind ")" and before "(".  EXPLAIN ANALYZE is ours only before the start of a statement. */
+   only behind ")" and before "(".  EXPLAIN ANALYZE is ours only before the start of a statement, and
+   SET begins a statement of ours only before TRANSACTION or two names. */
 static u16
 driver_soft_keyword(Parser *P, Token token, u16 before)
 {
+    if (token.code == TK_SET && before != NOTHING_FED && before != TK_SEMI) return TK_SET;
+    if (token.code == TK_ANALYZE && before != TK_EXPLAIN) return TK_ANALYZE;
     Token next = lex__next(P->text, P->end, token_end(token));
     switch (token.code) {
+    case TK_SET:
+        if (next.code == TK_TRANSACTION) return TK_SET_START;
+        if (next.code != TK_ID) return TK_SET;
+        next = lex__next(P->text, P->end, token_end(next));
+        return next.code == TK_ID ? TK_SET_START : TK_SET;
     case TK_WINDOW:
         if (!parse__can_name(next.code)) return TK_ID;
         next = lex__next(P->text, P->end, token_end(next));
@@ -841,8 +850,8 @@ driver_soft_keyword(Parser *P, Token token, u16 before)
         return before == TK_RP && (next.code == TK_LP || parse__can_name(next.code)) ? TK_OVER : TK_ID;
     case TK_FILTER:
         return before == TK_RP && next.code == TK_LP ? TK_FILTER : TK_ID;
-    default: /* TK_ANALYZE */
-        if (before != TK_EXPLAIN) return TK_ANALYZE;
+    default:
+        ASSERT(token.code == TK_ANALYZE);
         switch (next.code) {
         case TK_SELECT: case TK_VALUES: case TK_WITH: case TK_INSERT: case TK_REPLACE:
         case TK_UPDATE: case TK_DELETE:
