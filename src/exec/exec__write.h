@@ -33,7 +33,6 @@ void exec__write_close(Exec *exec); /* At exec_close(); ExecWrite may be NULL. *
 MUST_CHECK Err exec__compile(Exec *exec, const PlanExpr *expr, ExecProgram **program_out);
 MUST_CHECK Err exec__eval(Exec *exec, const ExecProgram *program, const Cell *row, Cell *value_out);
 /* The value as a condition. */
-typedef enum ExecTruth { EXEC_FALSE = 0, EXEC_TRUE = 1, EXEC_UNKNOWN = 2 } ExecTruth;
 MUST_CHECK Err exec__eval_truth(Exec *exec, const ExecProgram *program, const Cell *row,
                                 ExecTruth *truth_out);
 

@@ -38,7 +38,7 @@ typedef struct Vec {
 typedef struct Batch {
     u32 rows;       /* Rows that stand in the vectors. */
     u32 count;      /* Live rows. */
-    const u16 *sel; /* Their `count` positions, rising; NULL: all, and count == rows. */
+    const u16 *sel; /* Their `count` positions, rising; NULL: the first `count` ones. */
     Err err;        /* What happens after the last live row. */
     bool last;      /* Nothing follows this batch (a hint; false proves nothing). */
     u32 columns;

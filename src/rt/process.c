@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "rt/fiber/loops.h"
 #include "rt/process_impl.h"
 #include "rt/random.h"
 
@@ -121,8 +122,7 @@ rt_process_close(RtProcess *process)
         rt_store(&root->object, NULL);
         rt_store(&root->once.word, 0);
     }
-    const RtHooks *hooks = rt__hooks(process);
-    if (hooks != NULL && hooks->close != NULL) hooks->close(process);
+    rt__loops_close(process);
 }
 
 MemAccount *

@@ -1,0 +1,231 @@
+/*
+ * aggregate.c -- states of aggregates: starting, feeding, results.
+ */
+#include "exec/aggregate.h"
+
+#include "exec/exec__write.h"
+
+static Err
+agg_open_order(Exec *exec, Agg *agg)
+{
+    const PlanAgg *plan = agg->plan;
+    u32 keys = plan->order_count + 1;
+    PlanSortKey *key = ARENA_NEW_ARRAY(&exec->arena, PlanSortKey, keys);
+    agg->order = ARENA_NEW_ARRAY(&exec->arena, ExecProgram *, keys);
+    agg->order_cell = ARENA_NEW_ARRAY(&exec->arena, Cell, keys);
+    if (key == NULL || agg->order == NULL || agg->order_cell == NULL) {
+        return exec__fail(exec, ERR_NOMEM, NULL);
+    }
+    memcpy(key + 1, plan->order, plan->order_count * sizeof(PlanSortKey));
+    Err err = exec__sorter_init(exec, &agg->sorter, key, keys, plan->arg_count + 1);
+    if (err != OK) return exec__fail(exec, err, NULL);
+    for (u32 i = 0; err == OK && i < plan->order_count; i++) {
+        err = exec__compile(exec, plan->order[i].expr, &agg->order[i]);
+    }
+    return err;
+}
+
+static Err
+agg_open(Exec *exec, Agg *agg, const PlanAgg *plan)
+{
+    agg->plan = plan;
+    agg->call = (FuncCall){.def = plan->def,
+                           .env = exec->env->func,
+                           .collation = plan->collation != NULL ? plan->collation
+                                                                : &collation_binary,
+                           .msg = &exec->msg};
+    exec__keyset_init(exec, &agg->seen);
+    agg->argv = ARENA_NEW_ARRAY(&exec->arena, Cell, plan->arg_count + 1);
+    if (agg->argv == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    Err err = exec__compile_list(exec, plan->arg, plan->arg_count, &agg->arg);
+    if (err == OK && plan->filter != NULL) err = exec__compile(exec, plan->filter, &agg->filter);
+    if (err == OK && plan->order_count > 0) err = agg_open_order(exec, agg);
+    if (err != OK || !plan->distinct) return err;
+    err = exec__keymaker_init(exec, &agg->maker, &agg->plan->collation, 1);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
+Err
+exec__aggs_open(Exec *exec, Aggs *aggs, const PlanAgg *plan, u32 count)
+{
+    *aggs = (Aggs){.count = 0};
+    arena_init(&aggs->states, exec->env->account);
+    aggs->agg = ARENA_NEW_ARRAY(&exec->arena, Agg, MAX_OF(count, 1u));
+    if (aggs->agg == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    for (u32 i = 0; i < count; i++) {
+        aggs->count++;
+        aggs->agg[i].state_offset = aggs->state_bytes;
+        aggs->state_bytes += (u32)ALIGN_UP(plan[i].def->state_bytes, 16);
+        Err err = agg_open(exec, &aggs->agg[i], &plan[i]);
+        if (err != OK) return err;
+    }
+    return OK;
+}
+
+static inline void *
+state_of(const Aggs *aggs, u32 group, u32 agg)
+{
+    return aggs->state[group] + aggs->agg[agg].state_offset;
+}
+
+void
+exec__aggs_clear(Aggs *aggs)
+{
+    for (u32 i = 0; i < aggs->count; i++) {
+        Agg *agg = &aggs->agg[i];
+        if (agg->plan->def->state_free != NULL) {
+            for (u32 group = 0; group < aggs->groups; group++) {
+                agg->call.state = state_of(aggs, group, i);
+                agg->call.arena = &aggs->states;
+                agg->plan->def->state_free(&agg->call);
+            }
+        }
+        if (agg->plan->distinct) {
+            exec__keyset_clear(&agg->seen);
+            exec__keymaker_reset(&agg->maker);
+        }
+        if (agg->plan->order_count > 0) exec__sorter_start(&agg->sorter, U64_MAX);
+    }
+    aggs->groups = 0;
+    aggs->fed = false;
+    arena_reset(&aggs->states);
+}
+
+void
+exec__aggs_close(Aggs *aggs)
+{
+    if (aggs->agg == NULL) return;
+    exec__aggs_clear(aggs);
+    for (u32 i = 0; i < aggs->count; i++) {
+        exec__keyset_free(&aggs->agg[i].seen);
+        if (aggs->agg[i].plan->distinct) exec__keymaker_free(&aggs->agg[i].maker);
+        if (aggs->agg[i].plan->order_count > 0) exec__sorter_free(&aggs->agg[i].sorter);
+    }
+    mem_free(aggs->state);
+    arena_free(&aggs->states);
+    *aggs = (Aggs){0};
+}
+
+Err
+exec__aggs_group(Exec *exec, Aggs *aggs)
+{
+    if (aggs->groups == aggs->capacity) {
+        u32 capacity = MAX_OF(aggs->capacity * 2, 16u);
+        u8 **state = mem_realloc(aggs->state, (size_t)capacity * sizeof(u8 *));
+        if (state == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+        aggs->state = state;
+        aggs->capacity = capacity;
+    }
+    u8 *state = arena_alloc(&aggs->states, MAX_OF(aggs->state_bytes, 1u));
+    if (state == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    aggs->state[aggs->groups++] = state;
+    return OK;
+}
+
+static Err
+agg_step(Exec *exec, Aggs *aggs, u32 group, u32 i, const Cell *argv)
+{
+    Agg *agg = &aggs->agg[i];
+    agg->call.state = state_of(aggs, group, i);
+    agg->call.arena = &aggs->states;
+    Err err = agg->plan->def->step(&agg->call, agg->plan->arg_count, argv);
+    return err == OK ? OK : exec__fail_call(exec, agg->plan->def, err);
+}
+
+/* DISTINCT: has this group seen the value? */
+static Err
+agg_is_new(Exec *exec, Agg *agg, u32 group, bool *new_out)
+{
+    Slice key;
+    u32 number;
+    Err err = exec__key_make(&agg->maker, agg->argv, &key);
+    u8 bytes[4];
+    store_be32(bytes, group);
+    if (err == OK) err = buf_append(&agg->maker.buf, bytes, sizeof(bytes));
+    if (err == OK) {
+        err = exec__keyset_add(&agg->seen, buf_slice(&agg->maker.buf), &number, new_out);
+    }
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
+static Err
+agg_row(Exec *exec, Aggs *aggs, u32 group, u32 i, const Cell *row, Arena *arena)
+{
+    Agg *agg = &aggs->agg[i];
+    const PlanAgg *plan = agg->plan;
+    Err err = OK;
+    if (agg->filter != NULL) {
+        ExecTruth truth = EXEC_FALSE;
+        err = exec__truth_in(exec, agg->filter, row, arena, &truth);
+        if (err != OK || truth != EXEC_TRUE) return err;
+    }
+    for (u32 k = 0; k < plan->arg_count; k++) {
+        err = exec__eval_in(exec, agg->arg[k], row, arena, &agg->argv[k]);
+        if (err != OK) return err;
+    }
+    if (plan->distinct && plan->arg_count > 0) {
+        bool is_new;
+        err = agg_is_new(exec, agg, group, &is_new);
+        if (err != OK || !is_new) return err;
+    }
+    if (plan->order_count == 0) return agg_step(exec, aggs, group, i, agg->argv);
+    agg->order_cell[0] = cell_int(group);
+    agg->argv[plan->arg_count] = cell_int(group);
+    for (u32 k = 0; k < plan->order_count; k++) {
+        err = exec__eval_in(exec, agg->order[k], row, arena, &agg->order_cell[k + 1]);
+        if (err != OK) return err;
+    }
+    err = exec__sorter_add(&agg->sorter, agg->order_cell, agg->argv);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
+Err
+exec__aggs_row(Exec *exec, Aggs *aggs, u32 group, const Cell *row, Arena *arena)
+{
+    for (u32 i = 0; i < aggs->count; i++) {
+        Err err = agg_row(exec, aggs, group, i, row, arena);
+        if (err != OK) return err;
+    }
+    return OK;
+}
+
+/* The rows of the sorter are the arguments, then the group. */
+static Err
+agg_feed_sorted(Exec *exec, Aggs *aggs, u32 i)
+{
+    Agg *agg = &aggs->agg[i];
+    Err err = exec__sorter_finish(&agg->sorter);
+    if (err != OK) return exec__fail(exec, err, NULL);
+    for (u32 at = 0; at < agg->sorter.count; at++) {
+        const Cell *row = exec__rowbuf_row(&agg->sorter.rows, exec__sorter_row(&agg->sorter, at));
+        err = agg_step(exec, aggs, (u32)row[agg->plan->arg_count].u.i, i, row);
+        if (err != OK) return err;
+    }
+    return OK;
+}
+
+Err
+exec__aggs_finish(Exec *exec, Aggs *aggs)
+{
+    if (aggs->fed) return OK;
+    aggs->fed = true;
+    for (u32 i = 0; i < aggs->count; i++) {
+        if (aggs->agg[i].plan->order_count == 0) continue;
+        Err err = agg_feed_sorted(exec, aggs, i);
+        if (err != OK) return err;
+    }
+    return OK;
+}
+
+Err
+exec__aggs_value(Exec *exec, Aggs *aggs, u32 group, u32 i, Arena *arena, Cell *out)
+{
+    Agg *agg = &aggs->agg[i];
+    *out = cell_null();
+    agg->call.state = state_of(aggs, group, i);
+    agg->call.arena = arena;
+    Err err = agg->plan->def->value(&agg->call, out);
+    if (err != OK) return exec__fail_call(exec, agg->plan->def, err);
+    out->subtype = 0;
+    return OK;
+}

@@ -1,0 +1,48 @@
+/*
+ * aggregate.h -- the aggregates of a GROUP node over many groups (private to exec/).
+ *
+ * Every group has a block of state bytes, one piece an aggregate.  DISTINCT keeps one set for all
+ * groups (the group number is part of the key); ORDER BY inside a call sorts the rows of all
+ * groups at once, by group first, and feeds them at the end.
+ */
+#pragma once
+
+#include "exec/node.h"
+#include "exec/sorter.h"
+
+typedef struct Agg {
+    const PlanAgg *plan;
+    FuncCall call;
+    ExecProgram **arg, *filter, **order;
+    u32 state_offset;
+    KeyMaker maker; /* DISTINCT */
+    KeySet seen;
+    Sorter sorter; /* ORDER BY */
+    Cell *argv;    /* Scratch. */
+    Cell *order_cell;
+} Agg;
+
+typedef struct Aggs {
+    u32 count;
+    Agg *agg;
+    u32 state_bytes; /* Of one group. */
+    Arena states;
+    u8 **state; /* [groups] */
+    u32 groups, capacity;
+    bool fed; /* Sorted rows have been fed. */
+} Aggs;
+
+MUST_CHECK Err exec__aggs_open(Exec *exec, Aggs *aggs, const PlanAgg *plan, u32 count);
+void exec__aggs_close(Aggs *aggs);
+/* Forget all groups. */
+void exec__aggs_clear(Aggs *aggs);
+/* Start another group; they are numbered from 0. */
+MUST_CHECK Err exec__aggs_group(Exec *exec, Aggs *aggs);
+/* Feed one input row to all aggregates of a group.  Bytes that live for the row only come from
+   `arena`. */
+MUST_CHECK Err exec__aggs_row(Exec *exec, Aggs *aggs, u32 group, const Cell *row, Arena *arena);
+/* All rows are in: feed what had to be sorted first. */
+MUST_CHECK Err exec__aggs_finish(Exec *exec, Aggs *aggs);
+/* Result of one aggregate. */
+MUST_CHECK Err exec__aggs_value(Exec *exec, Aggs *aggs, u32 group, u32 agg, Arena *arena,
+                                Cell *out);

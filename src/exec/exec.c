@@ -1,0 +1,444 @@
+/*
+ * exec.c -- the life of a statement run: open, start, step, reset, close.
+ *
+ * Invariant: between exec_reset() and exec_start() no cursor is bound to a transaction and no
+ * register, parameter or kept result of the last run can be seen.
+ */
+#include "exec/exec.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "exec/exec__write.h"
+#include "exec/node.h"
+#include "exec/rowbuf.h"
+#include "exec/scan.h"
+#include "rt/process.h"
+#include "rt/task.h"
+
+/* ---- errors and interruption ---- */
+
+Err
+exec__fail(Exec *exec, Err err, const char *format, ...)
+{
+    char text[400];
+    if (format == NULL) return err_set(&exec->msg, err, "%s", err_text(err));
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    return err_set(&exec->msg, err, "%s", text);
+}
+
+Err
+exec__fail_store(Exec *exec, Err err, const StoreTxn *txn)
+{
+    const ErrMsg *why = txn != NULL ? store_txn_error(txn) : NULL;
+    if (why == NULL || why->err != err) return exec__fail(exec, err, NULL);
+    return err_set(&exec->msg, err, "%s", err_message(why));
+}
+
+Err
+exec__check(Exec *exec)
+{
+    const ExecHooks *hooks = exec->env->hooks;
+    const FuncEnv *func = exec->env->func;
+    Err err = rt_check();
+    if (err != OK) return exec__fail(exec, err, NULL);
+    if (func->stop != NULL && func->stop(func->arg)) return exec__fail(exec, ERR_INTERRUPT, NULL);
+    exec->operations++;
+    if (hooks == NULL || hooks->progress == NULL || hooks->progress_every == 0) return OK;
+    while (exec->operations >= hooks->progress_every) {
+        exec->operations -= hooks->progress_every;
+        if (hooks->progress(hooks->arg)) return exec__fail(exec, ERR_INTERRUPT, NULL);
+    }
+    return OK;
+}
+
+/* ---- open and close ---- */
+
+static Err
+tables_make(Exec *exec)
+{
+    const Plan *plan = exec->plan;
+    exec->reg = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->reg_count, 1u));
+    exec->param_own = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->param_count, 1u));
+    exec->node = ARENA_NEW_ARRAY(&exec->arena, ExecNode *, MAX_OF(plan->node_count, 1u));
+    exec->sub = ARENA_NEW_ARRAY(&exec->arena, ExecSub *, MAX_OF(plan->sub_count, 1u));
+    exec->shared = ARENA_NEW_ARRAY(&exec->arena, ExecShared, MAX_OF(plan->material_count, 1u));
+    exec->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->column_count, 1u));
+    bool whole = exec->reg != NULL && exec->param_own != NULL && exec->node != NULL &&
+                 exec->sub != NULL && exec->shared != NULL && exec->row != NULL;
+    return whole ? OK : exec__fail(exec, ERR_NOMEM, NULL);
+}
+
+static Err
+open_parts(Exec *exec)
+{
+    const Plan *plan = exec->plan;
+    Err err = tables_make(exec);
+    for (u32 i = 0; err == OK && plan->material != NULL && i < plan->material_count; i++) {
+        if (plan->material[i] == NULL) continue;
+        err = exec__node_open(exec, plan->material[i], &exec->shared[i].producer);
+    }
+    if (err == OK && plan->root != NULL && plan->write == NULL) {
+        err = exec__node_open(exec, plan->root, &exec->root);
+    }
+    if (err == OK && plan->write != NULL && plan->write->source != NULL) {
+        ExecNode *source;
+        err = exec__node_open(exec, plan->write->source, &source);
+    }
+    if (err == OK && plan->write != NULL) {
+        exec->returning = ARENA_NEW(&exec->arena, RowBuf);
+        if (exec->returning == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+        exec__rowbuf_init(exec, exec->returning, plan->column_count);
+        err = exec__write_open(exec);
+    }
+    return err;
+}
+
+static Err
+exec_new(const Plan *plan, const ExecEnv *env, Exec **exec_out, ErrMsg *msg)
+{
+    *exec_out = NULL;
+    Exec *exec = MEM_NEW(Exec);
+    if (exec == NULL) return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    exec->plan = plan;
+    exec->env = env;
+    exec->want_max = plan->klass == PLAN_VOLATILE ? 1 : BATCH_ROWS_MAX;
+    exec->hash_seed = rt_process_hash_seed(rt_process());
+    arena_init(&exec->arena, env->account);
+    arena_init(&exec->run_arena, env->account);
+    arena_init(&exec->row_arena, env->account);
+    *exec_out = exec;
+    return OK;
+}
+
+Err
+exec_open(const Plan *plan, const ExecEnv *env, Exec **exec_out, ErrMsg *msg)
+{
+    ASSERT(env->func != NULL);
+    Err err = exec_new(plan, env, exec_out, msg);
+    if (err != OK) return err;
+    err = open_parts(*exec_out);
+    if (err == OK) return OK;
+    if (msg != NULL) err_move(msg, &(*exec_out)->msg);
+    exec_close(*exec_out);
+    *exec_out = NULL;
+    return err;
+}
+
+void
+exec_close(Exec *exec)
+{
+    if (exec == NULL) return;
+    if (exec->running) exec_reset(exec);
+    exec__sites_forget(exec);
+    exec__write_close(exec);
+    for (u32 i = 0; exec->node != NULL && i < exec->plan->node_count; i++) {
+        exec__node_close(exec, exec->node[i]);
+    }
+    for (u32 i = 0; exec->sub != NULL && i < exec->plan->sub_count; i++) {
+        exec__sub_close(exec->sub[i]);
+    }
+    exec__in_set_free(exec->sets);
+    if (exec->returning != NULL) exec__rowbuf_free(exec->returning);
+    arena_free(&exec->row_arena);
+    arena_free(&exec->run_arena);
+    arena_free(&exec->arena);
+    err_clear(&exec->msg);
+    mem_free(exec);
+}
+
+Err
+exec__open_child(Exec *parent, const Plan *body, Exec **child_out)
+{
+    Err err = exec_open(body, parent->env, child_out, &parent->msg);
+    if (err != OK) return err;
+    (*child_out)->parent = parent;
+    (*child_out)->depth = parent->depth + 1;
+    return OK;
+}
+
+Err
+exec__adopt_error(Exec *parent, Exec *child, Err err)
+{
+    err_move(&parent->msg, &child->msg);
+    parent->raise = child->raise;
+    return err;
+}
+
+/* ---- running ---- */
+
+Err
+exec_start(Exec *exec, StoreTxn *const *txn_by_database, const Cell *params, u32 param_count)
+{
+    ASSERT(!exec->running);
+    err_clear(&exec->msg);
+    exec->txn = txn_by_database;
+    exec->param = params;
+    if (param_count < exec->plan->param_count) {
+        for (u32 i = 0; i < exec->plan->param_count; i++) {
+            exec->param_own[i] = i < param_count ? params[i] : cell_null();
+        }
+        exec->param = exec->param_own;
+    }
+    exec->run_no++;
+    exec->running = true;
+    exec->ended = false;
+    exec->tripped = false;
+    exec->raise = 0;
+    exec->rows_changed = 0;
+    exec->rows_changed_total = 0;
+    exec->has_last_rowid = false;
+    exec->deferred_violations = 0;
+    exec->undo = EXEC_UNDO_STATEMENT;
+    exec->batch = NULL;
+    exec->batch_next = 0;
+    exec->want = exec->env->batch_rows != 0 ? exec->env->batch_rows : 1;
+    exec->written = false;
+    exec->returning_next = 0;
+    if (exec->root != NULL) exec__rewind(exec, exec->root);
+    return OK;
+}
+
+static Err
+run_fail(Exec *exec, Err err)
+{
+    exec->ended = true;
+    return err;
+}
+
+/* The next row of a SELECT. */
+static Err
+select_step(Exec *exec, bool *row_out)
+{
+    while (exec->batch == NULL || exec->batch_next == exec->batch->count) {
+        if (exec->batch != NULL && exec->batch->err != OK) return run_fail(exec, exec->batch->err);
+        Err err = exec__check(exec);
+        if (err != OK) return run_fail(exec, err);
+        exec->batch = exec__next(exec, exec->root, exec__demand(exec, exec->want));
+        exec->batch_next = 0;
+        if (exec->env->batch_rows == 0) exec->want = MIN_OF(exec->want * 2, BATCH_ROWS_MAX);
+        if (exec->batch->count > 0) break;
+        if (exec->batch->err != OK) return run_fail(exec, exec->batch->err);
+        exec->ended = true;
+        return OK;
+    }
+    exec__load_all(exec->batch, batch_at(exec->batch, exec->batch_next), exec->row);
+    exec->batch_next++;
+    *row_out = true;
+    return OK;
+}
+
+static Err
+write_step(Exec *exec, bool *row_out)
+{
+    if (!exec->written) {
+        Err err = exec__check(exec);
+        if (err == OK) err = exec__write_run(exec);
+        if (err != OK) return run_fail(exec, err);
+        exec->written = true;
+    }
+    if (exec->returning_next == exec->returning->rows) {
+        exec->ended = true;
+        return OK;
+    }
+    memcpy(exec->row, exec__rowbuf_row(exec->returning, exec->returning_next++),
+           exec->plan->column_count * sizeof(Cell));
+    *row_out = true;
+    return OK;
+}
+
+Err
+exec_step(Exec *exec, bool *row_out)
+{
+    ASSERT(exec->running);
+    *row_out = false;
+    if (exec->ended) return exec->msg.err;
+    return exec->plan->write != NULL ? write_step(exec, row_out) : select_step(exec, row_out);
+}
+
+const Cell *
+exec_row(const Exec *exec)
+{
+    return exec->row;
+}
+
+Err
+exec_next_batch(Exec *exec, u32 want, const Batch **batch_out)
+{
+    ASSERT(exec->running && exec->root != NULL && want > 0);
+    if (exec->batch != NULL && exec->batch->err != OK) return run_fail(exec, exec->batch->err);
+    Err err = exec__check(exec);
+    if (err != OK) return run_fail(exec, err);
+    exec->batch = exec__next(exec, exec->root, exec__demand(exec, want));
+    exec->batch_next = exec->batch->count;
+    if (exec->batch->count == 0 && exec->batch->err != OK) return run_fail(exec, exec->batch->err);
+    if (exec->batch->count == 0) exec->ended = true;
+    *batch_out = exec->batch;
+    return OK;
+}
+
+void
+exec_reset(Exec *exec)
+{
+    if (!exec->running) return;
+    exec->running = false;
+    exec->batch = NULL;
+    if (exec->plan->write != NULL) {
+        exec__write_reset(exec);
+        exec__rowbuf_clear(exec->returning);
+    }
+    for (u32 i = 0; i < exec->plan->node_count; i++) {
+        if (exec->node[i] != NULL) exec__node_reset(exec, exec->node[i]);
+    }
+    for (u32 i = 0; i < exec->plan->sub_count; i++) {
+        if (exec->sub[i] != NULL) exec__sub_reset(exec->sub[i]);
+    }
+    exec__sites_forget(exec);
+    arena_reset(&exec->run_arena);
+    arena_reset(&exec->row_arena);
+    exec->txn = NULL;
+    exec->param = NULL;
+}
+
+/* ---- for the row program ---- */
+
+Err
+exec__node_rewind(Exec *exec, const PlanNode *node)
+{
+    ExecNode *run = exec->node[node->number];
+    exec__rewind(exec, run);
+    run->pulled = NULL;
+    return OK;
+}
+
+Err
+exec__node_next(Exec *exec, const PlanNode *node, const Cell **row_out)
+{
+    ExecNode *run = exec->node[node->number];
+    *row_out = NULL;
+    if (run->pulled_row == NULL) {
+        run->pulled_row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(node->columns, 1u));
+        if (run->pulled_row == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    }
+    if (run->pulled == NULL || run->pulled_next == run->pulled->count) {
+        if (run->pulled != NULL && run->pulled->err != OK) return run->pulled->err;
+        u32 want = run->pulled == NULL ? 1 : MIN_OF(run->pulled_want * 2, BATCH_ROWS_MAX);
+        run->pulled_want = exec->env->batch_rows != 0 ? exec->env->batch_rows : want;
+        run->pulled = exec__next(exec, run, exec__demand(exec, run->pulled_want));
+        run->pulled_next = 0;
+        if (run->pulled->count == 0) return run->pulled->err;
+    }
+    exec__load_all(run->pulled, batch_at(run->pulled, run->pulled_next++), run->pulled_row);
+    *row_out = run->pulled_row;
+    return OK;
+}
+
+void
+exec__subs_forget(Exec *exec)
+{
+    exec->data_no++;
+}
+
+Err
+exec__returning_push(Exec *exec, const Cell *row)
+{
+    Err err = exec__rowbuf_add(exec->returning, row);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
+/* ---- questions ---- */
+
+const ErrMsg *
+exec_error(const Exec *exec)
+{
+    return &exec->msg;
+}
+
+ExecUndo
+exec_error_undo(const Exec *exec)
+{
+    return exec->undo;
+}
+
+i64
+exec_rows_changed(const Exec *exec)
+{
+    return exec->rows_changed;
+}
+
+i64
+exec_rows_changed_total(const Exec *exec)
+{
+    return exec->rows_changed_total;
+}
+
+bool
+exec_last_rowid(const Exec *exec, i64 *rowid_out)
+{
+    *rowid_out = exec->last_rowid;
+    return exec->has_last_rowid;
+}
+
+i64
+exec_deferred_violations(const Exec *exec)
+{
+    return exec->deferred_violations;
+}
+
+bool
+exec_reads_tree(const Exec *exec, const Store *store, TreeId tree)
+{
+    if (!exec->running || exec->ended) return false;
+    for (u32 i = 0; i < exec->plan->node_count; i++) {
+        const ExecNode *node = exec->node[i];
+        if (node == NULL || node->plan->kind != PLAN_SCAN) continue;
+        const PlanScan *scan = &node->plan->u.scan;
+        if (scan->table->store != store) continue;
+        if (scan->table->tree == tree) return true;
+        if (scan->index != NULL && scan->index->tree == tree) return true;
+    }
+    return false;
+}
+
+void
+exec_trip(Exec *exec)
+{
+    if (exec->running && !exec->ended) exec->tripped = true;
+}
+
+bool
+exec_is_running(const Exec *exec)
+{
+    return exec->running && !exec->ended;
+}
+
+void
+exec_node_counters(const Exec *exec, u32 number, ExecNodeCounters *counters_out)
+{
+    ASSERT(number < exec->plan->node_count);
+    *counters_out = (ExecNodeCounters){0};
+    if (exec->node[number] != NULL) *counters_out = exec->node[number]->counters;
+}
+
+Err
+exec_eval_constant(const PlanExpr *expr, const ExecEnv *env, Arena *arena, Cell *value_out,
+                   ErrMsg *msg)
+{
+    const Plan plan = {.klass = PLAN_TOTAL};
+    Exec *exec;
+    Cell value = cell_null();
+    Err err = exec_new(&plan, env, &exec, msg);
+    if (err != OK) return err;
+    exec->run_no = 1;
+    ExecProgram *program;
+    err = exec__compile(exec, expr, &program);
+    if (err == OK) err = exec__eval(exec, program, NULL, &value);
+    if (err == OK) err = cell_copy(&value, arena, value_out);
+    if (err != OK && exec->msg.err == OK) exec__fail(exec, err, NULL);
+    if (err != OK && msg != NULL) err_move(msg, &exec->msg);
+    exec_close(exec);
+    return err;
+}

@@ -1,0 +1,236 @@
+/*
+ * node_compound.c -- PLAN_COMPOUND: UNION ALL, UNION, EXCEPT, INTERSECT.
+ *
+ * UNION ALL gives its arms one after the other, each only when it is reached.  The others collect
+ * and give their rows sorted by all columns.  Of equal rows UNION keeps the one that came last;
+ * EXCEPT and INTERSECT keep the last one of the left arm.
+ */
+#include "exec/exec__write.h"
+#include "exec/keyset.h"
+#include "exec/node.h"
+#include "exec/order.h"
+#include "exec/rowbuf.h"
+
+typedef struct Compound {
+    ExecNode node;
+    ExecNode **arm;
+    u32 current; /* UNION ALL: the arm that runs. */
+    bool arm_open;
+    KeyMaker maker;
+    KeySet keys;
+    RowBuf rows; /* Row i has key i. */
+    u8 *drop;    /* EXCEPT: 1 drops row i.  INTERSECT: 1 keeps it. */
+    u32 *order, *scratch;
+    u32 count, capacity;
+    bool ready;
+    u32 next;
+    Cell *row;
+} Compound;
+
+static void
+compound_rewind(Exec *exec, ExecNode *node)
+{
+    Compound *compound = (Compound *)node;
+    (void)exec;
+    compound->current = 0;
+    compound->arm_open = false;
+    compound->ready = false;
+    compound->next = 0;
+}
+
+static void
+union_all_next(Exec *exec, Compound *compound, u32 want)
+{
+    ExecNode *node = &compound->node;
+    while (compound->current < node->plan->u.compound.arm_count) {
+        ExecNode *arm = compound->arm[compound->current];
+        if (!compound->arm_open) exec__rewind(exec, arm);
+        compound->arm_open = true;
+        const Batch *in = exec__next(exec, arm, want);
+        if (in->count > 0 || in->err != OK) {
+            memcpy(node->out.col, in->col, node->out.columns * sizeof(Vec));
+            exec__out_rows(node, in->count, in->err);
+            node->out.rows = in->rows;
+            node->out.sel = in->sel;
+            return;
+        }
+        compound->current++;
+        compound->arm_open = false;
+    }
+    exec__out_end(node, OK);
+}
+
+/* What one row of an arm does to the set. */
+static Err
+set_row(Exec *exec, Compound *compound, u32 arm)
+{
+    u8 op = compound->node.plan->u.compound.op;
+    Slice key;
+    u32 number;
+    bool added;
+    Err err = exec__key_make(&compound->maker, compound->row, &key);
+    if (err != OK) return exec__fail(exec, err, NULL);
+    if (op != SET_UNION && arm > 0) {
+        number = exec__keyset_find(&compound->keys, key);
+        if (number != KEYSET_NONE) compound->drop[number] = 1;
+        return OK;
+    }
+    err = exec__keyset_add(&compound->keys, key, &number, &added);
+    if (err == OK && added) err = exec__rowbuf_add(&compound->rows, compound->row);
+    for (u32 i = 0; err == OK && !added && i < compound->rows.columns; i++) {
+        /* Bytes are copied only for what differs in more than its key. */
+        const Cell *old = &exec__rowbuf_row(&compound->rows, number)[i];
+        if (cell_identical(old, &compound->row[i])) continue;
+        err = exec__rowbuf_set(&compound->rows, number, i, &compound->row[i]);
+    }
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
+static Err
+arm_run(Exec *exec, Compound *compound, u32 arm)
+{
+    exec__rewind(exec, compound->arm[arm]);
+    for (;;) {
+        const Batch *in = exec__next(exec, compound->arm[arm], exec__demand(exec, BATCH_ROWS_MAX));
+        for (u32 i = 0; i < in->count; i++) {
+            exec__load_all(in, batch_at(in, i), compound->row);
+            Err err = set_row(exec, compound, arm);
+            if (err != OK) return err;
+        }
+        if (in->count == 0 || in->err != OK) return in->err;
+        Err err = exec__check(exec);
+        if (err != OK) return err;
+    }
+}
+
+static bool
+row_before(const void *arg, u32 a, u32 b)
+{
+    const Compound *compound = arg;
+    if (!compound->maker.has_host) {
+        return slice_compare(exec__keyset_key(&compound->keys, a),
+                             exec__keyset_key(&compound->keys, b)) < 0;
+    }
+    const Cell *x = exec__rowbuf_row(&compound->rows, a);
+    const Cell *y = exec__rowbuf_row(&compound->rows, b);
+    for (u32 i = 0; i < compound->rows.columns; i++) {
+        int order = cell_compare(&x[i], &y[i], compound->node.plan->u.compound.collation[i]);
+        if (order != 0) return order < 0;
+    }
+    return false;
+}
+
+/* Room for one flag and two row numbers a row. */
+static Err
+arrays_grow(Exec *exec, Compound *compound, u32 rows)
+{
+    rows = MAX_OF(rows, 1u);
+    if (rows > compound->capacity) {
+        u8 *drop = mem_realloc(compound->drop, rows);
+        if (drop != NULL) compound->drop = drop;
+        u32 *order = mem_realloc(compound->order, (size_t)rows * sizeof(u32));
+        if (order != NULL) compound->order = order;
+        u32 *scratch = mem_realloc(compound->scratch, (size_t)rows * sizeof(u32));
+        if (scratch != NULL) compound->scratch = scratch;
+        if (drop == NULL || order == NULL || scratch == NULL) {
+            return exec__fail(exec, ERR_NOMEM, NULL);
+        }
+        compound->capacity = rows;
+    }
+    memset(compound->drop, 0, rows);
+    return OK;
+}
+
+static Err
+set_make(Exec *exec, Compound *compound)
+{
+    const PlanNode *plan = compound->node.plan;
+    u8 op = plan->u.compound.op;
+    exec__keyset_clear(&compound->keys);
+    exec__keymaker_reset(&compound->maker);
+    exec__rowbuf_clear(&compound->rows);
+    Err err = OK;
+    for (u32 arm = 0; err == OK && arm < plan->u.compound.arm_count; arm++) {
+        if (arm == 1) err = arrays_grow(exec, compound, compound->rows.rows);
+        if (err == OK) err = arm_run(exec, compound, arm);
+    }
+    if (err == OK && op == SET_UNION) err = arrays_grow(exec, compound, compound->rows.rows);
+    if (err != OK) return err;
+    compound->count = 0;
+    for (u32 i = 0; i < compound->rows.rows; i++) {
+        bool keep = op == SET_UNION || (compound->drop[i] != 0) == (op == SET_INTERSECT);
+        if (keep) compound->order[compound->count++] = i;
+    }
+    exec__order_sort(compound->order, compound->scratch, compound->count, row_before, compound);
+    return OK;
+}
+
+static void
+compound_next(Exec *exec, ExecNode *node, u32 want)
+{
+    Compound *compound = (Compound *)node;
+    if (node->plan->u.compound.op == SET_UNION_ALL) {
+        union_all_next(exec, compound, want);
+        return;
+    }
+    Err err = compound->ready ? OK : set_make(exec, compound);
+    if (err != OK) {
+        exec__out_end(node, err);
+        return;
+    }
+    compound->ready = true;
+    u32 count = MIN_OF(want, compound->count - compound->next);
+    exec__out_from_rows(exec, node, &compound->rows, compound->order, compound->next, count);
+    compound->next += count;
+}
+
+static void
+compound_reset(Exec *exec, ExecNode *node)
+{
+    Compound *compound = (Compound *)node;
+    (void)exec;
+    compound->ready = false;
+    exec__keyset_clear(&compound->keys);
+    exec__rowbuf_clear(&compound->rows);
+}
+
+static void
+compound_close(Exec *exec, ExecNode *node)
+{
+    Compound *compound = (Compound *)node;
+    (void)exec;
+    exec__keyset_free(&compound->keys);
+    exec__keymaker_free(&compound->maker);
+    exec__rowbuf_free(&compound->rows);
+    mem_free(compound->drop);
+    mem_free(compound->order);
+    mem_free(compound->scratch);
+}
+
+static const NodeOps compound_ops = {.next = compound_next,
+                                     .rewind = compound_rewind,
+                                     .reset = compound_reset,
+                                     .close = compound_close};
+
+Err
+exec__compound_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
+{
+    Err err = exec__node_new(exec, plan, &compound_ops, sizeof(Compound), node_out);
+    if (err != OK) return err;
+    Compound *compound = (Compound *)*node_out;
+    u32 arms = plan->u.compound.arm_count;
+    exec__keyset_init(exec, &compound->keys);
+    exec__rowbuf_init(exec, &compound->rows, plan->columns);
+    compound->arm = ARENA_NEW_ARRAY(&exec->arena, ExecNode *, MAX_OF(arms, 1u));
+    compound->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->columns, 1u));
+    if (compound->arm == NULL || compound->row == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    if (plan->u.compound.op != SET_UNION_ALL) {
+        err = exec__keymaker_init(exec, &compound->maker, plan->u.compound.collation,
+                                  plan->columns);
+        if (err != OK) return exec__fail(exec, err, NULL);
+    }
+    for (u32 i = 0; err == OK && i < arms; i++) {
+        err = exec__node_open(exec, plan->u.compound.arm[i], &compound->arm[i]);
+    }
+    return err;
+}

@@ -1,0 +1,374 @@
+/*
+ * node_group.c -- PLAN_GROUP: aggregates by group.
+ *
+ * By hash: all of the input is read, then the groups leave sorted by their keys.  Ordered input:
+ * groups leave as they end; a full output batch pauses the reading in the middle of an input
+ * batch.  Without keys there is exactly one group, also over no rows.
+ *
+ * A row of `groups` holds the key cells of the group's first row, the bare columns of its
+ * governing row and, with a governing min or max, its best value so far.
+ */
+#include "exec/aggregate.h"
+#include "exec/exec__write.h"
+
+#define ASK_MIN 64u /* Ordered: rows to ask for, however few groups are wanted. */
+
+typedef struct Group {
+    ExecNode node;
+    ExecProgram **key, **bare;
+    KeyMaker maker;
+    KeySet keys;
+    Aggs aggs;
+    RowBuf groups;
+    u32 *order, *scratch, order_capacity;
+    Buf current;     /* Ordered: key bytes of the group at hand. */
+    bool complete;   /* All input is in the groups. */
+    Err pending;     /* Ordered: raised behind the groups that were whole before it. */
+    u32 next;        /* Group to show next, in order. */
+    const Batch *in; /* Ordered: the input batch at hand. */
+    u32 in_next;
+    Cell *row, *key_cell; /* Scratch. */
+} Group;
+
+static inline u32
+key_count(const Group *group)
+{
+    return group->node.plan->u.group.key_count;
+}
+
+static void
+groups_clear(Group *group)
+{
+    exec__keyset_clear(&group->keys);
+    exec__keymaker_reset(&group->maker);
+    exec__aggs_clear(&group->aggs);
+    exec__rowbuf_clear(&group->groups);
+    group->next = 0;
+}
+
+static void
+group_rewind(Exec *exec, ExecNode *node)
+{
+    Group *group = (Group *)node;
+    groups_clear(group);
+    group->complete = false;
+    group->pending = OK;
+    group->in = NULL;
+    group->in_next = 0;
+    exec__rewind(exec, node->input);
+}
+
+static Err
+group_new(Exec *exec, Group *group)
+{
+    Cell *cells;
+    Err err = exec__rowbuf_add_empty(&group->groups, &cells);
+    if (err != OK) return exec__fail(exec, err, NULL);
+    for (u32 i = 0; i < key_count(group); i++) {
+        err = exec__rowbuf_set(&group->groups, group->groups.rows - 1, i, &group->key_cell[i]);
+        if (err != OK) return exec__fail(exec, err, NULL);
+    }
+    return exec__aggs_group(exec, &group->aggs);
+}
+
+/* Take the bare columns from the row at hand. */
+static Err
+bare_take(Exec *exec, Group *group, u32 number)
+{
+    for (u32 i = 0; i < group->node.plan->u.group.bare_count; i++) {
+        Cell value;
+        Err err = exec__eval_in(exec, group->bare[i], group->row, &group->node.bytes, &value);
+        if (err != OK) return err;
+        err = exec__rowbuf_set(&group->groups, number, key_count(group) + i, &value);
+        if (err != OK) return exec__fail(exec, err, NULL);
+    }
+    return OK;
+}
+
+/*
+ * Does this row govern the bare columns of its group?  The first row with the smallest or largest
+ * value does; as long as there are only NULLs, the last one.
+ */
+static Err
+row_governs(Exec *exec, Group *group, u32 number, bool is_first, bool *governs_out)
+{
+    const PlanNode *plan = group->node.plan;
+    *governs_out = is_first;
+    if (plan->u.group.bare_agg < 0) return OK;
+    const Agg *agg = &group->aggs.agg[plan->u.group.bare_agg];
+    u32 best_column = key_count(group) + plan->u.group.bare_count;
+    const Cell *best = &exec__rowbuf_row(&group->groups, number)[best_column];
+    if (agg->filter != NULL) {
+        ExecTruth truth = EXEC_FALSE;
+        Err err = exec__truth_in(exec, agg->filter, group->row, &group->node.bytes, &truth);
+        if (err != OK || truth != EXEC_TRUE) return err;
+    }
+    Cell value;
+    Err err = exec__eval_in(exec, agg->arg[0], group->row, &group->node.bytes, &value);
+    if (err != OK) return err;
+    if (value.type == CELL_NULL) {
+        *governs_out = best->type == CELL_NULL;
+        return OK;
+    }
+    if (best->type != CELL_NULL) {
+        int order = cell_compare(&value, best, agg->plan->collation);
+        *governs_out = (agg->plan->def->flags & FUNC_MAX) != 0 ? order > 0 : order < 0;
+        if (!*governs_out) return OK;
+    }
+    *governs_out = true;
+    err = exec__rowbuf_set(&group->groups, number, best_column, &value);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
+static Err
+group_feed(Exec *exec, Group *group, u32 number, bool is_first)
+{
+    Err err = exec__aggs_row(exec, &group->aggs, number, group->row, &group->node.bytes);
+    if (err != OK || group->node.plan->u.group.bare_count == 0) return err;
+    bool governs;
+    err = row_governs(exec, group, number, is_first, &governs);
+    return err == OK && governs ? bare_take(exec, group, number) : err;
+}
+
+/* The key cells of the row at hand, and their bytes. */
+static Err
+row_key(Exec *exec, Group *group, Slice *key_out)
+{
+    for (u32 i = 0; i < key_count(group); i++) {
+        Err err = exec__eval_in(exec, group->key[i], group->row, &group->node.bytes,
+                                &group->key_cell[i]);
+        if (err != OK) return err;
+    }
+    Err err = exec__key_make(&group->maker, group->key_cell, key_out);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
+static Err
+hash_row(Exec *exec, Group *group)
+{
+    Slice key;
+    u32 number;
+    bool added;
+    Err err = row_key(exec, group, &key);
+    if (err != OK) return err;
+    err = exec__keyset_add(&group->keys, key, &number, &added);
+    if (err != OK) return exec__fail(exec, err, NULL);
+    if (added) err = group_new(exec, group);
+    return err == OK ? group_feed(exec, group, number, added) : err;
+}
+
+/* Order of the groups by key; host collations compare the cells. */
+static bool
+group_before(const void *arg, u32 a, u32 b)
+{
+    const Group *group = arg;
+    if (!group->maker.has_host) {
+        int order = slice_compare(exec__keyset_key(&group->keys, a),
+                                  exec__keyset_key(&group->keys, b));
+        return order < 0;
+    }
+    const PlanNode *plan = group->node.plan;
+    const Cell *x = exec__rowbuf_row(&group->groups, a);
+    const Cell *y = exec__rowbuf_row(&group->groups, b);
+    for (u32 i = 0; i < key_count(group); i++) {
+        int order = cell_compare(&x[i], &y[i], plan->u.group.key_collation[i]);
+        bool desc = plan->u.group.key_desc != NULL && plan->u.group.key_desc[i];
+        if (order != 0) return desc ? order > 0 : order < 0;
+    }
+    return a < b;
+}
+
+static Err
+order_make(Exec *exec, Group *group, bool sort)
+{
+    u32 count = group->groups.rows;
+    if (count > group->order_capacity) {
+        u32 *order = mem_realloc(group->order, (size_t)count * sizeof(u32));
+        if (order != NULL) group->order = order;
+        u32 *scratch = mem_realloc(group->scratch, (size_t)count * sizeof(u32));
+        if (scratch != NULL) group->scratch = scratch;
+        if (order == NULL || scratch == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+        group->order_capacity = count;
+    }
+    for (u32 i = 0; i < count; i++) {
+        group->order[i] = i;
+    }
+    if (sort) exec__order_sort(group->order, group->scratch, count, group_before, group);
+    return OK;
+}
+
+static Err
+hash_input(Exec *exec, Group *group)
+{
+    Err err = OK;
+    if (key_count(group) == 0) err = group_new(exec, group);
+    bool first = true;
+    while (err == OK) {
+        const Batch *in = exec__next(exec, group->node.input, exec__demand(exec, BATCH_ROWS_MAX));
+        arena_reset(&group->node.bytes);
+        for (u32 i = 0; err == OK && i < in->count; i++) {
+            exec__load_all(in, batch_at(in, i), group->row);
+            if (key_count(group) == 0) {
+                err = group_feed(exec, group, 0, first);
+                first = false;
+            } else {
+                err = hash_row(exec, group);
+            }
+        }
+        if (err == OK) err = in->err;
+        if (err == OK) err = exec__check(exec);
+        if (in->count == 0) break;
+    }
+    if (err == OK) err = exec__aggs_finish(exec, &group->aggs);
+    return err == OK ? order_make(exec, group, true) : err;
+}
+
+/* Ordered input: up to `want` whole groups. */
+static Err
+ordered_input(Exec *exec, Group *group, u32 want)
+{
+    groups_clear(group);
+    for (;;) {
+        if (group->in == NULL || group->in_next == group->in->count) {
+            if (group->in != NULL && group->in->err != OK) return group->in->err;
+            group->in = exec__next(exec, group->node.input,
+                                   exec__demand(exec, MAX_OF(want, ASK_MIN)));
+            group->in_next = 0;
+            Err err = group->in->count == 0 ? group->in->err : exec__check(exec);
+            if (err != OK) return err;
+            if (group->in->count == 0) {
+                group->complete = true;
+                break;
+            }
+        }
+        Slice key;
+        exec__load_all(group->in, batch_at(group->in, group->in_next), group->row);
+        Err err = row_key(exec, group, &key);
+        if (err != OK) return err;
+        bool is_new = group->groups.rows == 0 || !slice_equal(key, buf_slice(&group->current));
+        if (is_new && group->groups.rows == want) break;
+        if (is_new) {
+            buf_clear(&group->current);
+            err = buf_append(&group->current, key.p, key.bytes);
+            err = err != OK ? exec__fail(exec, err, NULL) : group_new(exec, group);
+        }
+        if (err == OK) err = group_feed(exec, group, group->groups.rows - 1, is_new);
+        if (err != OK) return err;
+        group->in_next++;
+    }
+    Err err = exec__aggs_finish(exec, &group->aggs);
+    return err == OK ? order_make(exec, group, false) : err;
+}
+
+/* Put up to `want` groups into the output. */
+static void
+groups_show(Exec *exec, Group *group, u32 want)
+{
+    ExecNode *node = &group->node;
+    u32 keys = key_count(group), bare = node->plan->u.group.bare_count;
+    u32 count = MIN_OF(want, group->groups.rows - group->next), done = 0;
+    Err err = exec__out_reserve(exec, node, MAX_OF(count, 1u));
+    arena_reset(&node->bytes);
+    while (err == OK && done < count) {
+        u32 number = group->order[group->next];
+        const Cell *cells = exec__rowbuf_row(&group->groups, number);
+        for (u32 i = 0; i < keys; i++) {
+            node->buffer[i][done] = cells[i];
+        }
+        for (u32 i = 0; err == OK && i < group->aggs.count; i++) {
+            err = exec__aggs_value(exec, &group->aggs, number, i, &node->bytes,
+                                   &node->buffer[keys + i][done]);
+        }
+        if (err != OK) break;
+        for (u32 i = 0; i < bare; i++) {
+            node->buffer[keys + group->aggs.count + i][done] = cells[keys + i];
+        }
+        group->next++;
+        done++;
+    }
+    exec__out_rows(node, done, err);
+    node->out.last = group->complete && group->next == group->groups.rows;
+    if (err == OK && group->next == group->groups.rows) node->out.err = group->pending;
+}
+
+/* The group at hand cannot be finished: show those before it, then raise the error. */
+static Err
+groups_cut(Exec *exec, Group *group, Err err)
+{
+    if (group->groups.rows < 2) return err;
+    group->groups.rows--;
+    group->pending = err;
+    group->complete = true;
+    return order_make(exec, group, false);
+}
+
+static void
+group_next(Exec *exec, ExecNode *node, u32 want)
+{
+    Group *group = (Group *)node;
+    Err err = OK;
+    if (!group->complete) {
+        if (node->plan->u.group.ordered && key_count(group) > 0) {
+            err = ordered_input(exec, group, want);
+            if (err != OK) err = groups_cut(exec, group, err);
+        } else {
+            err = hash_input(exec, group);
+            group->complete = err == OK;
+        }
+    }
+    if (err != OK) {
+        exec__out_end(node, err);
+        return;
+    }
+    groups_show(exec, group, want);
+}
+
+static void
+group_reset(Exec *exec, ExecNode *node)
+{
+    (void)exec;
+    groups_clear((Group *)node);
+}
+
+static void
+group_close(Exec *exec, ExecNode *node)
+{
+    Group *group = (Group *)node;
+    (void)exec;
+    exec__aggs_close(&group->aggs);
+    exec__keyset_free(&group->keys);
+    exec__keymaker_free(&group->maker);
+    exec__rowbuf_free(&group->groups);
+    buf_free(&group->current);
+    mem_free(group->order);
+    mem_free(group->scratch);
+}
+
+static const NodeOps group_ops = {
+    .next = group_next, .rewind = group_rewind, .reset = group_reset, .close = group_close};
+
+Err
+exec__group_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
+{
+    Err err = exec__node_new(exec, plan, &group_ops, sizeof(Group), node_out);
+    if (err != OK) return err;
+    Group *group = (Group *)*node_out;
+    u32 keys = plan->u.group.key_count, bare = plan->u.group.bare_count;
+    exec__keyset_init(exec, &group->keys);
+    exec__rowbuf_init(exec, &group->groups, keys + bare + 1);
+    group->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->input->columns, 1u));
+    group->key_cell = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(keys, 1u));
+    if (group->row == NULL || group->key_cell == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    err = exec__keymaker_init(exec, &group->maker, plan->u.group.key_collation, keys);
+    if (err != OK) return exec__fail(exec, err, NULL);
+    for (u32 i = 0; plan->u.group.key_desc != NULL && i < keys; i++) {
+        group->maker.column[i].desc = plan->u.group.key_desc[i];
+    }
+    err = exec__node_open(exec, plan->input, &group->node.input);
+    if (err == OK) err = exec__compile_list(exec, plan->u.group.key, keys, &group->key);
+    if (err == OK) err = exec__compile_list(exec, plan->u.group.bare, bare, &group->bare);
+    if (err == OK) {
+        err = exec__aggs_open(exec, &group->aggs, plan->u.group.agg, plan->u.group.agg_count);
+    }
+    return err;
+}

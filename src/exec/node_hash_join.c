@@ -1,0 +1,382 @@
+/*
+ * node_hash_join.c -- PLAN_HASH_JOIN: the right side goes into memory, the left side probes.
+ *
+ * Output keeps the order of the probe side and, for one probe row, the order in which the build
+ * rows came.  RIGHT and FULL then give the unmatched build rows in that same order.  Without key
+ * columns every build row is a candidate.
+ *
+ * The build side is kept over rewinds as long as it would come out the same (watch.h).
+ */
+#include "exec/exec__write.h"
+#include "exec/keyset.h"
+#include "exec/node.h"
+#include "exec/rowbuf.h"
+#include "exec/watch.h"
+
+#define ROW_NONE U32_MAX
+
+typedef struct HashJoin {
+    ExecNode node;
+    ExecProgram **probe_key, **build_key, *condition;
+    u32 key_count, probe_columns, build_columns;
+    KeyMaker maker;
+    KeySet keys;
+    u32 *head, *tail; /* By key: first and last build row. */
+    u32 keys_capacity;
+    u32 *next; /* By build row: the next one with its key. */
+    u32 rows_capacity;
+    u8 *matched; /* By build row: RIGHT and FULL. */
+    RowBuf rows;
+    bool built;
+    RegWatch watch;
+    const Batch *probe;
+    u32 probe_next;
+    bool in_chain; /* The probe row at hand has candidates left, from `candidate` on. */
+    u32 candidate;
+    bool row_matched;
+    bool probe_done;
+    u32 unmatched_next; /* RIGHT and FULL, after the probe side. */
+    Cell *row;          /* Scratch: probe cells ++ build cells. */
+    Cell *key;          /* Scratch. */
+} HashJoin;
+
+static u8
+kind_of(const HashJoin *join)
+{
+    return join->node.plan->u.hash.join;
+}
+
+static bool
+keeps_build(const HashJoin *join)
+{
+    return kind_of(join) == JOIN_RIGHT || kind_of(join) == JOIN_FULL;
+}
+
+/* Key of a row; *usable_out false: a NULL that matches nothing. */
+static Err
+key_make(Exec *exec, HashJoin *join, ExecProgram *const *program, const Cell *row, Arena *arena,
+         Slice *key_out, bool *usable_out)
+{
+    const PlanNode *plan = join->node.plan;
+    *usable_out = true;
+    for (u32 i = 0; i < join->key_count; i++) {
+        Cell *cell = &join->key[i];
+        Err err = exec__eval_in(exec, program[i], row, arena, cell);
+        if (err != OK) return err;
+        if (cell->type == CELL_NULL && !plan->u.hash.null_safe[i]) {
+            *usable_out = false;
+            return OK;
+        }
+        err = cell_apply_affinity(cell, exec__stamp_affinity(plan->u.hash.stamp[i].affinity),
+                                  arena);
+        if (err != OK) return exec__fail(exec, err, NULL);
+    }
+    Err err = exec__key_make(&join->maker, join->key, key_out);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
+static Err
+grow_u32(u32 **array, u32 capacity)
+{
+    u32 *bigger = mem_realloc(*array, (size_t)capacity * sizeof(u32));
+    if (bigger == NULL) return ERR_NOMEM;
+    *array = bigger;
+    return OK;
+}
+
+/* Chain build row `row` behind the others of its key. */
+static Err
+chain_add(HashJoin *join, Slice key, u32 row)
+{
+    u32 number;
+    bool added;
+    Err err = exec__keyset_add(&join->keys, key, &number, &added);
+    if (err != OK) return err;
+    if (number >= join->keys_capacity) {
+        u32 capacity = MAX_OF(join->keys_capacity * 2, 64u);
+        err = grow_u32(&join->head, capacity);
+        if (err == OK) err = grow_u32(&join->tail, capacity);
+        if (err != OK) return err;
+        join->keys_capacity = capacity;
+    }
+    if (added) {
+        join->head[number] = row;
+    } else {
+        join->next[join->tail[number]] = row;
+    }
+    join->tail[number] = row;
+    return OK;
+}
+
+static Err
+build_row(Exec *exec, HashJoin *join, u32 row)
+{
+    Slice key = SLICE_NONE;
+    bool usable;
+    if (row >= join->rows_capacity) {
+        u32 capacity = MAX_OF(join->rows_capacity * 2, 64u);
+        if (grow_u32(&join->next, capacity) != OK) return exec__fail(exec, ERR_NOMEM, NULL);
+        join->rows_capacity = capacity;
+    }
+    join->next[row] = ROW_NONE;
+    if (join->key_count == 0) return OK;
+    Err err = key_make(exec, join, join->build_key, exec__rowbuf_row(&join->rows, row),
+                       &join->node.bytes, &key, &usable);
+    if (err != OK || !usable) return err;
+    err = chain_add(join, key, row);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
+static Err
+build(Exec *exec, HashJoin *join)
+{
+    if (!exec__watch_same(exec, &join->watch)) {
+        Err err = exec__watch_begin(exec, &join->watch);
+        if (err != OK) return err;
+        exec__rowbuf_clear(&join->rows);
+        exec__keyset_clear(&join->keys);
+        exec__keymaker_reset(&join->maker);
+        exec__rewind(exec, join->node.right);
+        for (;;) {
+            const Batch *in = exec__next(exec, join->node.right,
+                                         exec__demand(exec, BATCH_ROWS_MAX));
+            u32 first = join->rows.rows;
+            err = exec__rowbuf_add_batch(&join->rows, in, 0, in->count);
+            if (err != OK) return exec__fail(exec, err, NULL);
+            for (u32 i = first; i < join->rows.rows; i++) {
+                err = build_row(exec, join, i);
+                if (err != OK) return err;
+            }
+            arena_reset(&join->node.bytes);
+            if (in->err != OK) return in->err;
+            if (in->count == 0) break;
+            err = exec__check(exec);
+            if (err != OK) return err;
+        }
+        exec__watch_done(exec, &join->watch);
+    }
+    if (keeps_build(join)) {
+        mem_free(join->matched);
+        join->matched = mem_alloc_zeroed(MAX_OF(join->rows.rows, 1u));
+        if (join->matched == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    }
+    join->built = true;
+    return OK;
+}
+
+/* One output row: the scratch row's probe cells (or NULLs) and a build row (or NULLs). */
+static void
+emit(HashJoin *join, u32 at, bool with_probe, u32 build_row_no)
+{
+    ExecNode *node = &join->node;
+    for (u32 i = 0; i < join->probe_columns; i++) {
+        node->buffer[i][at] = with_probe ? join->row[i] : cell_null();
+    }
+    if (node->plan->columns == join->probe_columns) return;
+    const Cell *from = build_row_no != ROW_NONE ? exec__rowbuf_row(&join->rows, build_row_no)
+                                                : NULL;
+    for (u32 i = 0; i < join->build_columns; i++) {
+        node->buffer[join->probe_columns + i][at] = from != NULL ? from[i] : cell_null();
+    }
+}
+
+/* Start the next probe row: find its candidates. */
+static Err
+probe_start(Exec *exec, HashJoin *join)
+{
+    u32 at = batch_at(join->probe, join->probe_next++);
+    Slice key;
+    bool usable;
+    exec__load_all(join->probe, at, join->row);
+    join->row_matched = false;
+    join->in_chain = true;
+    join->candidate = ROW_NONE;
+    if (join->key_count == 0) {
+        join->candidate = join->rows.rows > 0 ? 0 : ROW_NONE;
+        return OK;
+    }
+    Err err = key_make(exec, join, join->probe_key, join->row, &join->node.bytes, &key, &usable);
+    if (err != OK || !usable) return err;
+    u32 number = exec__keyset_find(&join->keys, key);
+    if (number != KEYSET_NONE) join->candidate = join->head[number];
+    return OK;
+}
+
+static u32
+candidate_after(const HashJoin *join, u32 row)
+{
+    if (join->key_count > 0) return join->next[row];
+    return row + 1 < join->rows.rows ? row + 1 : ROW_NONE;
+}
+
+static Err
+candidate_fits(Exec *exec, HashJoin *join, u32 row, bool *fits_out)
+{
+    *fits_out = true;
+    if (join->condition == NULL) return OK;
+    memcpy(join->row + join->probe_columns, exec__rowbuf_row(&join->rows, row),
+           join->build_columns * sizeof(Cell));
+    ExecTruth truth = EXEC_FALSE;
+    Err err = exec__truth_in(exec, join->condition, join->row, &join->node.bytes, &truth);
+    *fits_out = truth == EXEC_TRUE;
+    return err;
+}
+
+/* Candidates of the probe row at hand, until the output is full or they are done. */
+static Err
+chain_run(Exec *exec, HashJoin *join, u32 want, u32 *count)
+{
+    u8 kind = kind_of(join);
+    bool first_only = kind == JOIN_SEMI || kind == JOIN_ANTI;
+    while (join->candidate != ROW_NONE && *count < want) {
+        u32 row = join->candidate;
+        bool fits;
+        Err err = candidate_fits(exec, join, row, &fits);
+        if (err != OK) return err;
+        join->candidate = candidate_after(join, row);
+        if (!fits) continue;
+        join->row_matched = true;
+        if (join->matched != NULL) join->matched[row] = 1;
+        if (kind != JOIN_ANTI) emit(join, (*count)++, true, row);
+        if (first_only) join->candidate = ROW_NONE;
+    }
+    if (join->candidate != ROW_NONE) return OK;
+    join->in_chain = false;
+    bool alone = kind == JOIN_LEFT || kind == JOIN_FULL || kind == JOIN_ANTI;
+    if (!join->row_matched && alone) emit(join, (*count)++, true, ROW_NONE);
+    return OK;
+}
+
+/* RIGHT and FULL: the build rows that nobody matched. */
+static void
+unmatched_run(HashJoin *join, u32 want, u32 *count)
+{
+    while (join->unmatched_next < join->rows.rows && *count < want) {
+        u32 row = join->unmatched_next++;
+        if (!join->matched[row]) emit(join, (*count)++, false, row);
+    }
+}
+
+/* A probe row to work on; *stop_out: show the output first, or the probe side is at its end. */
+static Err
+probe_more(Exec *exec, HashJoin *join, u32 want, u32 count, bool *stop_out)
+{
+    *stop_out = false;
+    if (join->probe != NULL) {
+        if (join->probe_next < join->probe->count) return OK;
+        *stop_out = true;
+        if (join->probe->err != OK) return join->probe->err;
+        if (count > 0) return OK;
+        *stop_out = false;
+    }
+    join->probe = exec__next(exec, join->node.input, want);
+    join->probe_next = 0;
+    if (join->probe->count == 0) {
+        *stop_out = true;
+        join->probe_done = join->probe->err == OK;
+        return join->probe->err;
+    }
+    return exec__check(exec);
+}
+
+static void
+hash_next(Exec *exec, ExecNode *node, u32 want)
+{
+    HashJoin *join = (HashJoin *)node;
+    u32 count = 0;
+    Err err = exec__out_reserve(exec, node, want);
+    if (err == OK && !join->built) err = build(exec, join);
+    while (err == OK && count < want && !join->probe_done) {
+        if (!join->in_chain) {
+            bool stop = false;
+            err = probe_more(exec, join, want, count, &stop);
+            if (err != OK || stop) break;
+            err = probe_start(exec, join);
+            if (err != OK) break;
+        }
+        err = chain_run(exec, join, want, &count);
+    }
+    if (err == OK && join->probe_done && keeps_build(join)) unmatched_run(join, want, &count);
+    exec__out_rows(node, count, err);
+}
+
+static void
+hash_rewind(Exec *exec, ExecNode *node)
+{
+    HashJoin *join = (HashJoin *)node;
+    join->built = false;
+    join->probe = NULL;
+    join->probe_next = 0;
+    join->in_chain = false;
+    join->probe_done = false;
+    join->unmatched_next = 0;
+    exec__rewind(exec, node->input);
+}
+
+static void
+hash_reset(Exec *exec, ExecNode *node)
+{
+    HashJoin *join = (HashJoin *)node;
+    (void)exec;
+    exec__watch_forget(&join->watch);
+    exec__rowbuf_clear(&join->rows);
+    exec__keyset_clear(&join->keys);
+}
+
+static void
+hash_close(Exec *exec, ExecNode *node)
+{
+    HashJoin *join = (HashJoin *)node;
+    (void)exec;
+    exec__rowbuf_free(&join->rows);
+    exec__keyset_free(&join->keys);
+    exec__keymaker_free(&join->maker);
+    mem_free(join->head);
+    mem_free(join->tail);
+    mem_free(join->next);
+    mem_free(join->matched);
+    exec__watch_close(&join->watch);
+}
+
+static const NodeOps hash_ops = {
+    .next = hash_next, .rewind = hash_rewind, .reset = hash_reset, .close = hash_close};
+
+Err
+exec__hash_join_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
+{
+    Err err = exec__node_new(exec, plan, &hash_ops, sizeof(HashJoin), node_out);
+    if (err != OK) return err;
+    HashJoin *join = (HashJoin *)*node_out;
+    u32 keys = plan->u.hash.key_count;
+    join->key_count = keys;
+    join->probe_columns = plan->input->columns;
+    join->build_columns = plan->right->columns;
+    exec__rowbuf_init(exec, &join->rows, join->build_columns);
+    exec__keyset_init(exec, &join->keys);
+    join->row = ARENA_NEW_ARRAY(&exec->arena, Cell,
+                                MAX_OF(join->probe_columns + join->build_columns, 1u));
+    join->key = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(keys, 1u));
+    const Collation **collation = ARENA_NEW_ARRAY(&exec->arena, const Collation *,
+                                                  MAX_OF(keys, 1u));
+    if (join->row == NULL || join->key == NULL || collation == NULL) {
+        return exec__fail(exec, ERR_NOMEM, NULL);
+    }
+    for (u32 i = 0; i < keys; i++) {
+        collation[i] = plan->u.hash.stamp[i].collation;
+    }
+    err = exec__keymaker_init(exec, &join->maker, collation, keys);
+    if (err != OK) return exec__fail(exec, err, NULL);
+    err = exec__node_open(exec, plan->input, &join->node.input);
+    if (err == OK) err = exec__node_open(exec, plan->right, &join->node.right);
+    if (err == OK) err = exec__watch_open(exec, &join->watch, plan->right);
+    if (err == OK) {
+        err = exec__compile_list(exec, plan->u.hash.probe_key, keys, &join->probe_key);
+    }
+    if (err == OK) {
+        err = exec__compile_list(exec, plan->u.hash.build_key, keys, &join->build_key);
+    }
+    if (err == OK && plan->u.hash.condition != NULL) {
+        err = exec__compile(exec, plan->u.hash.condition, &join->condition);
+    }
+    return err;
+}

@@ -1,0 +1,140 @@
+/*
+ * order.c -- merge sorts over row numbers and over key items.
+ *
+ * Items are sorted by an insertion sort of short runs and merges bottom up; a pair of runs that is
+ * in order already is copied without comparing, so sorted input costs one pass.
+ */
+#include "exec/order.h"
+
+#define RUN 12u
+
+static void
+order_insertion(u32 *order, u32 count, OrderBefore before, const void *arg)
+{
+    for (u32 i = 1; i < count; i++) {
+        u32 row = order[i], at = i;
+        while (at > 0 && before(arg, row, order[at - 1])) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = row;
+    }
+}
+
+static void
+order_merge(const u32 *from, u32 *to, u32 middle, u32 end, OrderBefore before, const void *arg)
+{
+    u32 left = 0, right = middle, at = 0;
+    if (middle >= end || !before(arg, from[middle], from[middle - 1])) {
+        memcpy(to, from, end * sizeof(u32));
+        return;
+    }
+    while (left < middle && right < end) {
+        to[at++] = before(arg, from[right], from[left]) ? from[right++] : from[left++];
+    }
+    memcpy(to + at, from + left, (middle - left) * sizeof(u32));
+    at += middle - left;
+    memcpy(to + at, from + right, (end - right) * sizeof(u32));
+}
+
+void
+exec__order_sort(u32 *order, u32 *scratch, u32 count, OrderBefore before, const void *arg)
+{
+    u32 *from = order, *to = scratch;
+    for (u32 i = 0; i < count; i += RUN) {
+        order_insertion(order + i, MIN_OF(RUN, count - i), before, arg);
+    }
+    for (u64 width = RUN; width < count; width *= 2) {
+        for (u64 i = 0; i < count; i += 2 * width) {
+            u32 end = (u32)MIN_OF(2 * width, count - i);
+            order_merge(from + i, to + i, (u32)MIN_OF(width, (u64)end), end, before, arg);
+        }
+        u32 *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != order) memcpy(order, from, (size_t)count * sizeof(u32));
+}
+
+static void
+items_insertion(SortItem *item, u32 count)
+{
+    for (u32 i = 1; i < count; i++) {
+        SortItem moved = item[i];
+        u32 at = i;
+        while (at > 0 && exec__item_before(&moved, &item[at - 1])) {
+            item[at] = item[at - 1];
+            at--;
+        }
+        item[at] = moved;
+    }
+}
+
+static void
+items_merge(const SortItem *from, SortItem *to, u32 middle, u32 end)
+{
+    u32 left = 0, right = middle, at = 0;
+    if (middle >= end || exec__item_before(&from[middle - 1], &from[middle])) {
+        memcpy(to, from, end * sizeof(SortItem));
+        return;
+    }
+    while (left < middle && right < end) {
+        bool take_right = exec__item_before(&from[right], &from[left]);
+        to[at++] = from[take_right ? right : left];
+        right += take_right;
+        left += !take_right;
+    }
+    memcpy(to + at, from + left, (middle - left) * sizeof(SortItem));
+    at += middle - left;
+    memcpy(to + at, from + right, (end - right) * sizeof(SortItem));
+}
+
+void
+exec__items_sort(SortItem *item, SortItem *scratch, u32 count)
+{
+    SortItem *from = item, *to = scratch;
+    for (u32 i = 0; i < count; i += RUN) {
+        items_insertion(item + i, MIN_OF(RUN, count - i));
+    }
+    for (u64 width = RUN; width < count; width *= 2) {
+        for (u64 i = 0; i < count; i += 2 * width) {
+            u32 end = (u32)MIN_OF(2 * width, count - i);
+            items_merge(from + i, to + i, (u32)MIN_OF(width, (u64)end), end);
+        }
+        SortItem *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != item) memcpy(item, from, (size_t)count * sizeof(SortItem));
+}
+
+static void
+cells_sift_down(Cell *cell, u32 root, u32 count, const Collation *collation)
+{
+    for (;;) {
+        u32 child = 2 * root + 1;
+        if (child >= count) return;
+        if (child + 1 < count && cell_compare(&cell[child], &cell[child + 1], collation) < 0) {
+            child++;
+        }
+        if (cell_compare(&cell[root], &cell[child], collation) >= 0) return;
+        Cell swap = cell[root];
+        cell[root] = cell[child];
+        cell[child] = swap;
+        root = child;
+    }
+}
+
+void
+exec__cells_sort(Cell *cell, u32 count, const Collation *collation)
+{
+    for (u32 i = count / 2; i-- > 0;) {
+        cells_sift_down(cell, i, count, collation);
+    }
+    for (u32 end = count; end-- > 1;) {
+        Cell swap = cell[0];
+        cell[0] = cell[end];
+        cell[end] = swap;
+        cells_sift_down(cell, 0, end, collation);
+    }
+}

@@ -1,0 +1,108 @@
+/*
+ * rowbuf.c -- rows of cells kept in memory: one growing array, bytes in an arena.
+ */
+#include "exec/rowbuf.h"
+
+void
+exec__rowbuf_init(Exec *exec, RowBuf *rows, u32 columns)
+{
+    *rows = (RowBuf){.columns = columns, .account = exec->env->account};
+    arena_init(&rows->bytes, exec->env->account);
+}
+
+void
+exec__rowbuf_free(RowBuf *rows)
+{
+    if (rows->account != NULL) mem_account_release(rows->account, rows->charged_bytes);
+    mem_free(rows->cell);
+    arena_free(&rows->bytes);
+    *rows = (RowBuf){0};
+}
+
+void
+exec__rowbuf_clear(RowBuf *rows)
+{
+    rows->rows = 0;
+    arena_reset(&rows->bytes);
+}
+
+u64
+exec__rowbuf_memory(const RowBuf *rows)
+{
+    return (u64)rows->rows * rows->columns * sizeof(Cell) + rows->bytes.total_bytes;
+}
+
+static Err
+reserve(RowBuf *rows, u32 more)
+{
+    if (more <= rows->capacity - rows->rows) return OK;
+    if (rows->rows > (u32)1 << 30) return ERR_NOMEM;
+    u32 capacity = MAX_OF(MAX_OF(rows->capacity * 2, rows->rows + more), 4u);
+    size_t row_bytes = MAX_OF((size_t)rows->columns, (size_t)1) * sizeof(Cell);
+    u64 extra = (u64)(capacity - rows->capacity) * row_bytes;
+    if (rows->account != NULL && mem_account_charge(rows->account, extra) != OK) return ERR_NOMEM;
+    Cell *cell = mem_realloc(rows->cell, capacity * row_bytes);
+    if (cell == NULL) {
+        if (rows->account != NULL) mem_account_release(rows->account, extra);
+        return ERR_NOMEM;
+    }
+    rows->charged_bytes += extra;
+    rows->cell = cell;
+    rows->capacity = capacity;
+    return OK;
+}
+
+static inline Err
+keep(RowBuf *rows, const Cell *value, Cell *out)
+{
+    *out = *value;
+    out->subtype = 0;
+    return value->type < CELL_TEXT ? OK : cell_copy(value, &rows->bytes, out);
+}
+
+Err
+exec__rowbuf_add_empty(RowBuf *rows, Cell **row_out)
+{
+    Err err = reserve(rows, 1);
+    if (err != OK) return err;
+    *row_out = exec__rowbuf_row(rows, rows->rows++);
+    for (u32 i = 0; i < rows->columns; i++) {
+        (*row_out)[i] = cell_null();
+    }
+    return OK;
+}
+
+Err
+exec__rowbuf_add(RowBuf *rows, const Cell *row)
+{
+    Err err = reserve(rows, 1);
+    Cell *to = exec__rowbuf_row(rows, rows->rows);
+    for (u32 i = 0; err == OK && i < rows->columns; i++) {
+        err = keep(rows, &row[i], &to[i]);
+    }
+    if (err == OK) rows->rows++;
+    return err;
+}
+
+Err
+exec__rowbuf_set(RowBuf *rows, u32 row, u32 column, const Cell *value)
+{
+    return keep(rows, value, &exec__rowbuf_row(rows, row)[column]);
+}
+
+Err
+exec__rowbuf_add_batch(RowBuf *rows, const Batch *batch, u32 first, u32 count)
+{
+    ASSERT(batch->columns >= rows->columns);
+    Err err = reserve(rows, count);
+    for (u32 column = 0; err == OK && column < rows->columns; column++) {
+        const Vec *vec = &batch->col[column];
+        Cell *to = exec__rowbuf_row(rows, rows->rows) + column;
+        for (u32 i = 0; err == OK && i < count; i++, to += rows->columns) {
+            Cell value = vec_cell(vec, batch_at(batch, first + i));
+            err = keep(rows, &value, to);
+        }
+    }
+    if (err == OK) rows->rows += count;
+    return err;
+}

@@ -1,0 +1,55 @@
+/*
+ * scan.h -- the run state of a scan (private to exec/): shared by the operator, its kernels and
+ * the direct path.
+ */
+#pragma once
+
+#include "exec/node.h"
+#include "exec/rowbuf.h"
+#include "exec/table_codec.h"
+
+/* The values of one IN list over a key column. */
+typedef struct KeyList {
+    bool used;
+    bool descending; /* Probes go from the largest value down. */
+    const Collation *collation;
+    ExecProgram **item;
+    ExecSub *sub;
+    u32 bind_count;
+    ExecProgram **bind;
+    RowBuf values; /* One column: sorted, each value once. */
+    u32 next;      /* The value of the range at hand. */
+} KeyList;
+
+typedef enum ScanState { SCAN_NEW, SCAN_OPEN, SCAN_DONE } ScanState;
+
+typedef struct Scan {
+    ExecNode node;
+    TableCodec table;
+    IndexCodec index_codec;
+    const IndexDef *index;   /* NULL: the table's own tree. */
+    const IndexCodec *codec; /* Of the tree scanned; NULL: rowid keys. */
+    u16 *position;           /* Covering: where an entry holds each output cell. */
+    TreeId tree;
+    ExecProgram **eq, *low, *high, *filter;
+    bool *null_safe;
+    KeyList *list; /* Per equality column; unused ones for single values. */
+    Cell *eq_value, low_value, high_value;
+    Arena bounds; /* Bytes of those, from rewind to rewind. */
+    KeyRange range;
+    u8 state; /* ScanState */
+    StoreTxn *txn;
+    StoreCursor *cursor;
+    u64 cursor_run; /* The run in which it was bound to its transaction. */
+    u32 fetch_rows;
+    StoreRun run;
+    u32 run_next;
+    Slice point_key, point_value;
+    Buf table_key;
+    Cell *row; /* Scratch: one row of output cells. */
+} Scan;
+
+/* Have at least one unread entry in scan->run, or scan->state == SCAN_DONE. */
+MUST_CHECK Err exec__scan_fill(Exec *exec, Scan *scan, u32 want);
+/* The output cells of an entry of the run; *keep_out false: outside of the range after all. */
+MUST_CHECK Err exec__scan_decode(Exec *exec, Scan *scan, u32 entry, Cell *row, bool *keep_out);

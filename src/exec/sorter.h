@@ -1,0 +1,46 @@
+/*
+ * sorter.h -- a stable sort of rows by keys, whole or only the first N (private to exec/).
+ *
+ * Rows come with their key cells.  Keys become key bytes and are compared by memcmp; with a
+ * collation of the host program the key cells are kept and compared one by one.
+ */
+#pragma once
+
+#include "exec/keyset.h"
+#include "exec/order.h"
+#include "exec/rowbuf.h"
+
+typedef struct Sorter {
+    u32 key_count;
+    KeyColumn *key;  /* How each key column is encoded. */
+    bool by_cells;   /* Host collations: compare cells of `keys`. */
+    RowBuf rows;     /* The rows themselves. */
+    RowBuf keys;     /* by_cells only. */
+    Arena key_bytes; /* Bytes of the items' keys. */
+    SortItem *item, *scratch;
+    u32 *order, *order_scratch; /* by_cells: row numbers. */
+    u32 count, capacity;
+    Buf key_buf;
+    u64 rows_max; /* Top-N: only the first rows_max are wanted; U64_MAX: all. */
+    bool has_bar; /* Top-N: rows not before item[rows_max - 1] cannot be among them. */
+    u32 bar_row;  /* by_cells: where that row stands. */
+    RowBuf spare; /* Top-N: what is kept moves here when losers are thrown away. */
+    RowBuf spare_keys;
+    Arena spare_bytes;
+} Sorter;
+
+MUST_CHECK Err exec__sorter_init(Exec *exec, Sorter *sorter, const PlanSortKey *key, u32 key_count,
+                                 u32 row_columns);
+void exec__sorter_free(Sorter *sorter);
+/* Forget the rows, keep the memory.  rows_max: see above. */
+void exec__sorter_start(Sorter *sorter, u64 rows_max);
+/* Add a row. */
+MUST_CHECK Err exec__sorter_add(Sorter *sorter, const Cell *key, const Cell *row);
+/* All rows are in: put them in order. */
+MUST_CHECK Err exec__sorter_finish(Sorter *sorter);
+/* The row in place `at`, 0 <= at < sorter->count. */
+static inline u32
+exec__sorter_row(const Sorter *sorter, u32 at)
+{
+    return sorter->order[at];
+}

@@ -1,0 +1,300 @@
+/*
+ * subquery.c -- subqueries inside expressions.
+ *
+ * A subquery that depends on nothing outside runs once a run and its result is kept; one that does
+ * keeps its result as long as the registers it reads stay as they were.  In a write statement
+ * correlated subqueries run at each use, because the data change under them.
+ *
+ * Uncorrelated IN makes a set of key bytes; correlated IN compares row by row and stops at a match.
+ */
+#include "exec/exec__write.h"
+#include "exec/keyset.h"
+#include "exec/node.h"
+#include "exec/rowbuf.h"
+#include "exec/watch.h"
+
+struct ExecSub {
+    const PlanSub *plan;
+    ExecNode *root;
+    RegWatch exists_watch, row_watch, set_watch;
+    bool exists;
+    RowBuf first; /* The first row, or nothing. */
+    KeyMaker maker;
+    KeySet set;  /* Rows without NULLs. */
+    RowBuf rows; /* All rows, when a row has several columns; else unused. */
+    u64 set_rows;
+    bool has_null;
+    Cell *cell; /* Scratch: one row. */
+};
+
+Err
+exec__sub_open(Exec *exec, const PlanSub *plan, ExecSub **sub_out)
+{
+    ASSERT(plan->number < exec->plan->sub_count);
+    *sub_out = exec->sub[plan->number];
+    if (*sub_out != NULL) return OK;
+    ExecSub *sub = ARENA_NEW(&exec->arena, ExecSub);
+    if (sub == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    sub->plan = plan;
+    u32 columns = plan->root->columns;
+    exec__rowbuf_init(exec, &sub->first, columns);
+    exec__rowbuf_init(exec, &sub->rows, columns);
+    exec__keyset_init(exec, &sub->set);
+    sub->cell = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(columns, 1u));
+    const Collation **collation = ARENA_NEW_ARRAY(&exec->arena, const Collation *,
+                                                  MAX_OF(columns, 1u));
+    if (sub->cell == NULL || collation == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    exec->sub[plan->number] = sub;
+    *sub_out = sub;
+    for (u32 i = 0; plan->cmp != NULL && i < columns; i++) {
+        collation[i] = plan->cmp[i].collation;
+    }
+    Err err = exec__keymaker_init(exec, &sub->maker, collation, columns);
+    if (err != OK) return exec__fail(exec, err, NULL);
+    bool fresh_before = exec->opening_fresh;
+    if (exec->plan->write != NULL && plan->correlated) exec->opening_fresh = true;
+    err = exec__node_open(exec, plan->root, &sub->root);
+    if (err == OK) err = exec__watch_open(exec, &sub->exists_watch, plan->root);
+    if (err == OK) err = exec__watch_open(exec, &sub->row_watch, plan->root);
+    if (err == OK) err = exec__watch_open(exec, &sub->set_watch, plan->root);
+    exec->opening_fresh = fresh_before;
+    if (plan->is_volatile) {
+        sub->exists_watch.never = sub->row_watch.never = sub->set_watch.never = true;
+    }
+    return err;
+}
+
+void
+exec__sub_close(ExecSub *sub)
+{
+    if (sub == NULL) return;
+    exec__rowbuf_free(&sub->first);
+    exec__rowbuf_free(&sub->rows);
+    exec__keyset_free(&sub->set);
+    exec__keymaker_free(&sub->maker);
+    exec__watch_close(&sub->exists_watch);
+    exec__watch_close(&sub->row_watch);
+    exec__watch_close(&sub->set_watch);
+}
+
+void
+exec__sub_reset(ExecSub *sub)
+{
+    exec__watch_forget(&sub->exists_watch);
+    exec__watch_forget(&sub->row_watch);
+    exec__watch_forget(&sub->set_watch);
+    exec__rowbuf_clear(&sub->first);
+    exec__rowbuf_clear(&sub->rows);
+    exec__keyset_clear(&sub->set);
+}
+
+Err
+exec__sub_exists(Exec *exec, ExecSub *sub, bool *exists_out)
+{
+    if (!exec__watch_same(exec, &sub->exists_watch)) {
+        Err err = exec__watch_begin(exec, &sub->exists_watch);
+        if (err != OK) return err;
+        exec__rewind(exec, sub->root);
+        const Batch *in = exec__next(exec, sub->root, 1);
+        if (in->count == 0 && in->err != OK) return in->err;
+        sub->exists = in->count > 0;
+        exec__watch_done(exec, &sub->exists_watch);
+    }
+    *exists_out = sub->exists;
+    return OK;
+}
+
+Err
+exec__sub_scalar(Exec *exec, ExecSub *sub, u32 column, Arena *arena, Cell *out)
+{
+    if (!exec__watch_same(exec, &sub->row_watch)) {
+        Err err = exec__watch_begin(exec, &sub->row_watch);
+        if (err != OK) return err;
+        exec__rowbuf_clear(&sub->first);
+        exec__rewind(exec, sub->root);
+        const Batch *in = exec__next(exec, sub->root, 1);
+        if (in->count == 0 && in->err != OK) return in->err;
+        err = exec__rowbuf_add_batch(&sub->first, in, 0, in->count);
+        if (err != OK) return exec__fail(exec, err, NULL);
+        exec__watch_done(exec, &sub->row_watch);
+    }
+    *out = cell_null();
+    if (sub->first.rows == 0) return OK;
+    /* The row may be replaced before the value has been used. */
+    Err err = cell_copy(&exec__rowbuf_row(&sub->first, 0)[column], arena, out);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
+/* Give one side of the comparison the affinities of the stamps. */
+static Err
+stamp_cells(Exec *exec, const ExecSub *sub, Cell *cell, Arena *arena, bool *null_out)
+{
+    *null_out = false;
+    for (u32 i = 0; i < sub->plan->columns; i++) {
+        if (cell[i].type == CELL_NULL) *null_out = true;
+        Err err = cell_apply_affinity(&cell[i], exec__stamp_affinity(sub->plan->cmp[i].affinity),
+                                      arena);
+        if (err != OK) return exec__fail(exec, err, NULL);
+    }
+    return OK;
+}
+
+static Err
+set_row(Exec *exec, ExecSub *sub, Arena *arena)
+{
+    bool has_null;
+    Err err = stamp_cells(exec, sub, sub->cell, arena, &has_null);
+    if (err != OK) return err;
+    sub->set_rows++;
+    if (has_null) sub->has_null = true;
+    if (sub->plan->columns > 1) {
+        err = exec__rowbuf_add(&sub->rows, sub->cell);
+        if (err != OK) return exec__fail(exec, err, NULL);
+    }
+    if (has_null) return OK;
+    Slice key;
+    u32 number;
+    err = exec__key_make(&sub->maker, sub->cell, &key);
+    if (err == OK) err = exec__keyset_add(&sub->set, key, &number, NULL);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
+static Err
+set_make(Exec *exec, ExecSub *sub)
+{
+    if (exec__watch_same(exec, &sub->set_watch)) return OK;
+    Err err = exec__watch_begin(exec, &sub->set_watch);
+    if (err != OK) return err;
+    exec__keyset_clear(&sub->set);
+    exec__keymaker_reset(&sub->maker);
+    exec__rowbuf_clear(&sub->rows);
+    sub->set_rows = 0;
+    sub->has_null = false;
+    exec__rewind(exec, sub->root);
+    for (;;) {
+        const Batch *in = exec__next(exec, sub->root, exec__demand(exec, BATCH_ROWS_MAX));
+        for (u32 i = 0; i < in->count; i++) {
+            exec__load_all(in, batch_at(in, i), sub->cell);
+            err = set_row(exec, sub, &sub->root->bytes);
+            if (err != OK) return err;
+        }
+        if (in->err != OK) return in->err;
+        if (in->count == 0) break;
+        err = exec__check(exec);
+        if (err != OK) return err;
+    }
+    exec__watch_done(exec, &sub->set_watch);
+    return OK;
+}
+
+/* value = row, column by column: false decides, else NULL, else true. */
+static Err
+row_equals(Exec *exec, const ExecSub *sub, const Cell *value, const Cell *row, Arena *arena,
+           ExecTruth *truth_out)
+{
+    *truth_out = EXEC_TRUE;
+    for (u32 i = 0; i < sub->plan->columns; i++) {
+        const PlanStamp *stamp = &sub->plan->cmp[i];
+        ExecTruth truth;
+        Err err = exec__compare_cells(exec, PX_EQ, stamp->affinity, stamp->collation, &value[i],
+                                      &row[i], arena, &truth);
+        if (err != OK) return err;
+        if (truth == EXEC_UNKNOWN) *truth_out = EXEC_UNKNOWN;
+        if (truth != EXEC_FALSE) continue;
+        *truth_out = EXEC_FALSE;
+        return OK;
+    }
+    return OK;
+}
+
+static Err
+in_set(Exec *exec, ExecSub *sub, const Cell *value, Arena *arena, Cell *out)
+{
+    Err err = set_make(exec, sub);
+    if (err != OK) return err;
+    *out = cell_int(0);
+    if (sub->set_rows == 0) return OK;
+    bool has_null;
+    memcpy(sub->cell, value, sub->plan->columns * sizeof(Cell));
+    err = stamp_cells(exec, sub, sub->cell, arena, &has_null);
+    if (err != OK) return err;
+    if (!has_null) {
+        Slice key;
+        err = exec__key_make(&sub->maker, sub->cell, &key);
+        if (err != OK) return exec__fail(exec, err, NULL);
+        if (exec__keyset_find(&sub->set, key) != KEYSET_NONE) {
+            *out = cell_int(1);
+            return OK;
+        }
+        if (!sub->has_null) return OK;
+    }
+    if (sub->plan->columns == 1) {
+        *out = cell_null();
+        return OK;
+    }
+    /* NULLs somewhere: unknown if some row differs in no column. */
+    for (u32 i = 0; i < sub->rows.rows; i++) {
+        ExecTruth truth;
+        err = row_equals(exec, sub, sub->cell, exec__rowbuf_row(&sub->rows, i), arena, &truth);
+        if (err != OK) return err;
+        if (truth == EXEC_UNKNOWN) {
+            *out = cell_null();
+            return OK;
+        }
+    }
+    return OK;
+}
+
+/* Correlated: run it and stop at the first match. */
+static Err
+in_stream(Exec *exec, ExecSub *sub, const Cell *value, Arena *arena, Cell *out)
+{
+    u32 want = 1;
+    *out = cell_int(0);
+    exec__rewind(exec, sub->root);
+    for (;;) {
+        const Batch *in = exec__next(exec, sub->root, exec__demand(exec, want));
+        for (u32 i = 0; i < in->count; i++) {
+            ExecTruth truth;
+            exec__load_all(in, batch_at(in, i), sub->cell);
+            Err err = row_equals(exec, sub, value, sub->cell, arena, &truth);
+            if (err != OK) return err;
+            if (truth == EXEC_TRUE) {
+                *out = cell_int(1);
+                return OK;
+            }
+            if (truth == EXEC_UNKNOWN) *out = cell_null();
+        }
+        if (in->count == 0 || in->err != OK) return in->err;
+        want = MIN_OF(want * 2, BATCH_ROWS_MAX);
+        Err err = exec__check(exec);
+        if (err != OK) return err;
+    }
+}
+
+Err
+exec__sub_in(Exec *exec, ExecSub *sub, const Cell *value, Arena *arena, Cell *out)
+{
+    ASSERT(sub->plan->cmp != NULL);
+    if (sub->plan->correlated || sub->plan->is_volatile) {
+        return in_stream(exec, sub, value, arena, out);
+    }
+    return in_set(exec, sub, value, arena, out);
+}
+
+Err
+exec__sub_each(Exec *exec, ExecSub *sub, ExecSubEach each, void *arg)
+{
+    exec__rewind(exec, sub->root);
+    for (;;) {
+        const Batch *in = exec__next(exec, sub->root, exec__demand(exec, BATCH_ROWS_MAX));
+        for (u32 i = 0; i < in->count; i++) {
+            Cell value = vec_cell(&in->col[0], batch_at(in, i));
+            Err err = each(arg, &value);
+            if (err != OK) return err;
+        }
+        if (in->count == 0 || in->err != OK) return in->err;
+        Err err = exec__check(exec);
+        if (err != OK) return err;
+    }
+}
