@@ -63,10 +63,12 @@ typedef struct ExecEnv {
     u64 length_max;          /* SQLITE_LIMIT_LENGTH of values and rows. */
     u32 trigger_depth_max;
     bool foreign_keys, recursive_triggers, ignore_check;
-    bool multi_writers; /* Rowids from the tree's counter, not from its last key. */
-    bool watch;         /* Count rows, calls and time for each node (EXPLAIN ANALYZE). */
-    u32 batch_rows;     /* Tests: fixed batch size; 0: grows by demand up to 2,048. */
-    u32 trip_every;     /* Tests: trip after so many rows shown; 0: never. */
+    bool defer_foreign_keys; /* All foreign keys count as deferred. */
+    i64 deferred_open;       /* Violations of deferred keys open in the transaction so far. */
+    bool multi_writers;      /* Rowids from the tree's counter, not from its last key. */
+    bool watch;              /* Count rows, calls and time for each node (EXPLAIN ANALYZE). */
+    u32 batch_rows;          /* Tests: fixed batch size; 0: grows by demand up to 2,048. */
+    u32 trip_every;          /* Tests: trip after so many rows shown; 0: never. */
 } ExecEnv;
 
 /*

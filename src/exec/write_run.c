@@ -1,0 +1,557 @@
+/*
+ * write_run.c -- the row program: the states of one row, and the driver over nested statements.
+ *
+ * The order within a row is SQLite's: seek again (gone: skip), SET, BEFORE triggers, seek again
+ * and reload, NOT NULL, CHECK, uniqueness with REPLACE last, write, hooks, actions of foreign keys,
+ * RETURNING, AFTER triggers.
+ *
+ * Where nobody can tell, an INSERT or UPDATE writes first and asks afterwards: a clash is undone,
+ * and the row goes through the checks one by one.
+ */
+#include "exec/write__run.h"
+
+/* ---- source rows ---- */
+
+static Err
+begin_source(ExecWrite *w)
+{
+    const PlanNode *source = w->plan->source;
+    if (source == NULL) return OK;
+    Err err = exec__node_rewind(w->exec, source);
+    if (err != OK || !w->plan->collect) return err;
+    exec__rowbuf_clear(&w->collected);
+    w->use_collected = true;
+    for (;;) {
+        const Cell *row;
+        err = exec__node_next(w->exec, source, &row);
+        if (err != OK || row == NULL) return err;
+        err = exec__rowbuf_add(&w->collected, row);
+        if (err != OK) return exec__fail(w->exec, err, NULL);
+        err = exec__check(w->exec);
+        if (err != OK) return err;
+    }
+}
+
+/* The next source row; false at the end.  A missing source (DEFAULT VALUES) is one empty row. */
+static Err
+next_source(ExecWrite *w, const Cell **row_out, bool *found_out)
+{
+    *row_out = NULL;
+    if (w->plan->source == NULL) {
+        *found_out = w->collected_at++ == 0;
+        return OK;
+    }
+    if (w->use_collected) {
+        *found_out = w->collected_at < w->collected.rows;
+        if (*found_out) *row_out = exec__rowbuf_row(&w->collected, w->collected_at++);
+        return OK;
+    }
+    Err err = exec__node_next(w->exec, w->plan->source, row_out);
+    *found_out = *row_out != NULL;
+    return err;
+}
+
+/* ---- the states ---- */
+
+static bool
+has_preupdate(const ExecWrite *w)
+{
+    const ExecHooks *hooks = w->exec->env->hooks;
+    return hooks != NULL && hooks->preupdate != NULL;
+}
+
+static Err
+do_begin(ExecWrite *w)
+{
+    Err err = write__start(w);
+    if (err != OK) return err;
+    if (w->plan->truncate && (!has_preupdate(w) || w->plan->source == NULL)) {
+        w->state = WRITE_END;
+        return write__truncate(w);
+    }
+    w->state = WRITE_NEXT;
+    return begin_source(w);
+}
+
+/* INSERT: a new row's values, and what BEFORE triggers see of them. */
+static Err
+begin_insert(ExecWrite *w, const Cell *source)
+{
+    const TableDef *table = w->table;
+    Err err = write__load_values(w, source);
+    if (err != OK) return err;
+    w->type_checked = false;
+    write__fire(w, WRITE_INSERT, true, NULL, w->fresh.cell, WRITE_PREPARE);
+    if (!w->fire.active) return OK;
+
+    /* The rowid is not known yet: triggers see -1 unless the statement gives one. */
+    if (!table->is_view && !table->without_rowid) {
+        Cell *rowid = &w->fresh.cell[table->column_count];
+        if (w->rowid_given) {
+            err = write__must_be_int(w, rowid);
+            if (err != OK) return err;
+        } else {
+            *rowid = cell_int(-1);
+        }
+        if (table->rowid_column != COLUMN_ROWID) w->fresh.cell[table->rowid_column] = *rowid;
+    }
+    err = write__generate(w, w->fresh.cell, false);
+    if (err == OK && !table->is_view) err = write__check_types(w);
+    w->type_checked = false;
+    return err;
+}
+
+/* UPDATE and DELETE: the target's key from the source row. */
+static Err
+target_key(ExecWrite *w, const Cell *source)
+{
+    const TableDef *table = w->table;
+    if (table->without_rowid) return table_primary_key(&w->codec, source, &w->old.key);
+    u8 key[TABLE_KEY_BYTES];
+    ASSERT(source[0].type == CELL_INT);
+    table_key_put(source[0].u.i, key);
+    buf_clear(&w->old.key);
+    return buf_append(&w->old.key, key, sizeof(key));
+}
+
+static Err
+begin_target(ExecWrite *w, const Cell *source)
+{
+    const TableDef *table = w->table;
+    u32 key_cells = table->without_rowid ? table->primary_key->key_columns : 1;
+    Err err = OK;
+    if (table->is_view) {
+        key_cells = table->column_count;
+        memcpy(w->old.cell, source, sizeof(Cell) * key_cells);
+        w->old.cell[key_cells] = cell_null();
+    } else {
+        bool found;
+        err = target_key(w, source);
+        if (err != OK) return exec__fail(w->exec, err, NULL);
+        err = write__read_row(w, &w->old, &found);
+        if (err != OK) return err;
+        if (!found) return OK; /* Deleted meanwhile: the state stays NEXT. */
+    }
+    if (w->op == WRITE_DELETE) {
+        write__fire(w, WRITE_DELETE, true, w->old.cell, NULL, WRITE_PREPARE);
+        return OK;
+    }
+    if (w->plan->extra > 0) {
+        memcpy(&w->old.cell[table->column_count + 1u], &source[key_cells],
+               sizeof(Cell) * w->plan->extra);
+    }
+    err = write__set_values(w, w->old.cell);
+    if (err == OK) err = write__generate(w, w->fresh.cell, false);
+    if (err == OK) {
+        write__fire(w, WRITE_UPDATE, true, w->old.cell, w->fresh.cell, WRITE_PREPARE);
+    }
+    return err;
+}
+
+static Err
+do_next(ExecWrite *w)
+{
+    Err err = exec__check(w->exec);
+    if (err != OK) return err;
+    arena_reset(&w->exec->row_arena);
+    w->op = w->plan->kind;
+    w->sets = w->op == WRITE_UPDATE ? &w->set : NULL;
+    w->recheck = w->checked = w->victims_fired = false;
+    w->unique_at = 0;
+    const Cell *source;
+    bool found;
+    err = next_source(w, &source, &found);
+    if (err != OK) return err;
+    if (!found) {
+        w->state = WRITE_END;
+        return OK;
+    }
+    return w->op == WRITE_INSERT ? begin_insert(w, source) : begin_target(w, source);
+}
+
+/* The row again, after triggers may have changed it; gone: the statement skips it. */
+static Err
+reload_target(ExecWrite *w, bool *found_out)
+{
+    *found_out = true;
+    if (!write__has_triggers(w, w->op)) return OK;
+    Err err = write__read_row(w, &w->old, found_out);
+    if (err != OK || !*found_out || w->op == WRITE_DELETE) return err;
+    write__reload_unset(w);
+    return write__generate(w, w->fresh.cell, false);
+}
+
+static Err
+do_prepare(ExecWrite *w)
+{
+    const TableDef *table = w->table;
+    Err err = OK;
+    if (table->is_view) {
+        w->state = WRITE_RETURNING;
+        return OK;
+    }
+    if (w->op == WRITE_INSERT) {
+        if (!table->without_rowid) err = write__new_rowid(w);
+        if (err == OK && w->plan->generated_count > 0) {
+            err = write__check_types(w);
+            w->type_checked = false;
+            if (err == OK) err = write__generate(w, w->fresh.cell, false);
+        }
+    } else {
+        bool found;
+        err = reload_target(w, &found);
+        if (err == OK && !found) {
+            w->state = WRITE_NEXT;
+            return OK;
+        }
+    }
+    if (err != OK) return err;
+    w->row_mark = store_txn_mark(w->txn);
+    if (w->op == WRITE_DELETE) {
+        w->state = WRITE_APPLY;
+        return OK;
+    }
+    bool ignore;
+    err = write__check_row(w, &ignore);
+    if (err != OK) return err;
+    if (ignore) {
+        w->state = WRITE_NEXT;
+        return OK;
+    }
+    err = write__encode_fresh(w);
+    if (err != OK) return err;
+    bool first = w->optimistic_insert || (w->op == WRITE_UPDATE && !w->may_replace);
+    w->state = first && !has_preupdate(w) ? WRITE_APPLY : WRITE_UNIQUE;
+    return w->state == WRITE_APPLY ? write__check_types(w) : OK;
+}
+
+/* ON CONFLICT DO UPDATE: the row in the way is in w->old. */
+static Err
+begin_upsert(ExecWrite *w)
+{
+    u32 cells = w->table->column_count + 1u;
+    memcpy(w->upsert_cell, w->old.cell, sizeof(Cell) * cells);
+    memcpy(w->upsert_cell + cells, w->fresh.cell, sizeof(Cell) * cells);
+    w->op = WRITE_UPDATE;
+    w->checked = false;
+    w->unique_at = 0;
+    if (w->sets->where != NULL) {
+        ExecTruth truth;
+        Err err = exec__eval_truth(w->exec, w->sets->where, w->upsert_cell, &truth);
+        if (err != OK) return err;
+        if (truth != EXEC_TRUE) {
+            w->state = WRITE_NEXT;
+            return OK;
+        }
+    }
+    Err err = write__set_values(w, w->upsert_cell);
+    if (err == OK) err = write__generate(w, w->fresh.cell, false);
+    if (err == OK) {
+        write__fire(w, WRITE_UPDATE, true, w->old.cell, w->fresh.cell, WRITE_PREPARE);
+    }
+    return err;
+}
+
+static bool
+victims_fire(const ExecWrite *w)
+{
+    return w->exec->env->recursive_triggers && write__has_triggers(w, WRITE_DELETE);
+}
+
+static Err
+do_unique(ExecWrite *w)
+{
+    const WriteUnique *unique = w->op == WRITE_UPDATE ? w->sets->unique : w->unique;
+    u32 count = w->op == WRITE_UPDATE ? w->sets->unique_count : w->unique_count;
+    while (w->unique_at < count) {
+        const WriteUnique *check = &unique[w->unique_at];
+        WriteVerdict verdict;
+        Err err = check->of_key ? OK : write__check_types(w);
+        if (err == OK) err = write__check_unique(w, check, &verdict);
+        if (err != OK) return err;
+        switch (verdict) {
+        case WRITE_FREE: w->unique_at++; continue;
+        case WRITE_SKIP: w->state = WRITE_NEXT; return OK;
+        case WRITE_UPDATE_IT: return begin_upsert(w);
+        case WRITE_REPLACE: break;
+        }
+        w->unique_at++;
+        w->last_known = false;
+        if (victims_fire(w)) {
+            write__fire(w, WRITE_DELETE, true, w->victim.cell, NULL, WRITE_VICTIM_DELETE);
+        } else {
+            w->state = WRITE_VICTIM_DELETE;
+        }
+        return OK;
+    }
+    if (w->victims_fired && !w->recheck) {
+        w->recheck = true;
+        w->unique_at = 0;
+        return OK;
+    }
+    w->checked = true;
+    w->state = WRITE_APPLY;
+    return write__check_types(w);
+}
+
+static Err
+do_victim_delete(ExecWrite *w)
+{
+    bool found = true;
+    Err err = OK;
+    if (victims_fire(w)) {
+        w->victims_fired = true;
+        err = write__read_row(w, &w->victim, &found);
+    }
+    if (err != OK) return err;
+    if (!found) {
+        w->state = WRITE_UNIQUE;
+        return OK;
+    }
+    write__preupdate(w, EXEC_DELETE, &w->victim, NULL);
+    err = write__foreign_before(w, WRITE_DELETE, w->victim.cell, NULL);
+    if (err == OK) err = write__delete_row(w, &w->victim);
+    if (err != OK) return err;
+    if (w->foreign != NULL) w->victims_fired = true; /* Actions may have run. */
+    write__fire_actions(w, WRITE_DELETE, w->victim.cell, NULL, WRITE_VICTIM_AFTER);
+    return OK;
+}
+
+static Err
+do_victim_after(ExecWrite *w)
+{
+    w->state = WRITE_UNIQUE;
+    if (victims_fire(w)) {
+        write__fire(w, WRITE_DELETE, false, w->victim.cell, NULL, WRITE_UNIQUE);
+    }
+    return OK;
+}
+
+/* A clash although the checks found nothing, or one that cannot be undone quietly. */
+static Err
+late_clash(ExecWrite *w, i32 clash, bool newer)
+{
+    const WriteUnique *unique = w->op == WRITE_UPDATE ? w->sets->unique : w->unique;
+    u32 count = w->op == WRITE_UPDATE ? w->sets->unique_count : w->unique_count;
+    for (u32 i = 0; i < count; i++) {
+        bool same = clash == WRITE_CLASH_KEY ? unique[i].of_key
+                                             : !unique[i].of_key && unique[i].index == (u32)clash;
+        if (!same) continue;
+        u8 action = unique[i].action;
+        bool decides = action == CONFLICT_IGNORE || action == CONFLICT_REPLACE ||
+                       action == WRITE_DO_UPDATE;
+        if (decides && newer) break;
+        return write__fail_unique(w, &unique[i], decides ? CONFLICT_ABORT : action);
+    }
+    return exec__fail(w->exec, ERR_BUSY_SNAPSHOT,
+                      "could not serialize access due to concurrent update");
+}
+
+static Err
+resolve_clash(ExecWrite *w, i32 clash, bool newer)
+{
+    if (w->op == WRITE_INSERT && clash == WRITE_CLASH_KEY && !w->rowid_given &&
+        !w->table->without_rowid && w->exec->env->multi_writers) {
+        /* Somebody took that number by hand: another one. */
+        Err err = write__new_rowid(w);
+        if (err == OK) err = write__encode_fresh(w);
+        return err; /* The state stays APPLY. */
+    }
+    if (w->checked) return late_clash(w, clash, newer);
+    w->unique_at = 0;
+    w->state = WRITE_UNIQUE;
+    return OK;
+}
+
+static void
+remember_last(ExecWrite *w)
+{
+    if (!w->last_keeps || w->exec->env->multi_writers || w->table->without_rowid) return;
+    if (!w->last_known) {
+        /* A number just allocated is the last one; of a given one nothing is known. */
+        if (w->rowid_given || w->plan->sequence != NULL) return;
+        w->last_rowid = w->fresh.rowid;
+        w->last_known = true;
+    } else if (w->fresh.rowid > w->last_rowid) {
+        w->last_rowid = w->fresh.rowid;
+    }
+}
+
+static Err
+do_apply(ExecWrite *w)
+{
+    Err err;
+    if (w->op == WRITE_DELETE) {
+        write__preupdate(w, EXEC_DELETE, &w->old, NULL);
+        err = write__foreign_before(w, WRITE_DELETE, w->old.cell, NULL);
+        if (err == OK) err = write__delete_row(w, &w->old);
+        if (err != OK) return err;
+        write__changed(w, EXEC_DELETE, w->old.rowid);
+        write__fire_actions(w, WRITE_DELETE, w->old.cell, NULL, WRITE_RETURNING);
+        return OK;
+    }
+    bool update = w->op == WRITE_UPDATE;
+    const Cell *old = update ? w->old.cell : NULL;
+    i64 immediate = w->root->foreign_open;
+    i64 deferred = w->root->exec->deferred_violations;
+    i32 clash;
+    bool newer;
+    write__preupdate(w, update ? EXEC_UPDATE : EXEC_INSERT, update ? &w->old : NULL, &w->fresh);
+    err = write__foreign_before(w, w->op, old, w->fresh.cell);
+    if (err == OK) err = write__apply(w, &clash, &newer);
+    if (err != OK) return err;
+    if (clash != WRITE_CLASH_NONE) {
+        w->root->foreign_open = immediate;
+        w->root->exec->deferred_violations = deferred;
+        return resolve_clash(w, clash, newer);
+    }
+    if (!update) remember_last(w);
+    write__changed(w, update ? EXEC_UPDATE : EXEC_INSERT, w->fresh.rowid);
+    err = write__foreign_after(w, w->op, old, w->fresh.cell);
+    write__fire_actions(w, w->op, old, w->fresh.cell, WRITE_RETURNING);
+    return err;
+}
+
+static Err
+do_returning(ExecWrite *w)
+{
+    const PlanWrite *plan = w->plan;
+    const Cell *row = w->op == WRITE_DELETE ? w->old.cell : w->fresh.cell;
+    if (plan->returning_count > 0) {
+        exec__subs_forget(w->exec);
+        for (u32 i = 0; i < plan->returning_count; i++) {
+            Err err = exec__eval(w->exec, w->returning[i], row, &w->result[i]);
+            if (err != OK) return err;
+        }
+        Err err = exec__returning_push(w->exec, w->result);
+        if (err != OK) return err;
+    }
+    write__fire(w, w->op, false, w->op == WRITE_INSERT ? NULL : w->old.cell,
+                w->op == WRITE_DELETE ? NULL : w->fresh.cell, WRITE_NEXT);
+    return OK;
+}
+
+/* Run until a nested write must run (*call_out) or the statement is done. */
+static Err
+run_states(ExecWrite *w, ExecWrite **call_out)
+{
+    *call_out = NULL;
+    for (;;) {
+        Err err = OK;
+        if (w->fire.active) {
+            err = write__fire_on(w, call_out);
+            if (err != OK || *call_out != NULL) return err;
+        }
+        switch ((WriteState)w->state) {
+        case WRITE_BEGIN: err = do_begin(w); break;
+        case WRITE_NEXT: err = do_next(w); break;
+        case WRITE_PREPARE: err = do_prepare(w); break;
+        case WRITE_UNIQUE: err = do_unique(w); break;
+        case WRITE_VICTIM_DELETE: err = do_victim_delete(w); break;
+        case WRITE_VICTIM_AFTER: err = do_victim_after(w); break;
+        case WRITE_APPLY: err = do_apply(w); break;
+        case WRITE_RETURNING: err = do_returning(w); break;
+        case WRITE_END: return OK;
+        }
+        if (err != OK) return err;
+    }
+}
+
+/* ---- the driver ---- */
+
+static Err
+finish(ExecWrite *w)
+{
+    Err err = write__sequence_save(w);
+    if (err == OK && w->caller == NULL) err = write__foreign_end(w);
+    if (err != OK) return err;
+    w->running = false;
+    w->root->exec->rows_changed_total += w->rows;
+    if (w->plan->counts_changes) w->exec->rows_changed = w->rows;
+    return OK;
+}
+
+/* RAISE(IGNORE) in a trigger: the statement that fired it goes on with its next row. */
+static void
+skip_row(ExecWrite *w)
+{
+    write__restore_last_rowid(w);
+    w->fire.active = false;
+    err_clear(&w->exec->msg);
+    w->exec->raise = 0;
+    bool of_victim = w->fire.next == WRITE_VICTIM_DELETE || w->fire.next == WRITE_VICTIM_AFTER ||
+                     w->fire.next == WRITE_UNIQUE;
+    w->state = of_victim ? WRITE_UNIQUE : WRITE_NEXT;
+}
+
+/*
+ * An error in *top: RAISE(IGNORE) is caught by the statement whose trigger it stands in, everything
+ * else goes up to the outermost statement.
+ */
+static Err
+unwind(ExecWrite **top, Err err)
+{
+    ExecWrite *w = *top;
+    bool ignored = err == ERR_ABORT && w->exec->raise == CONFLICT_IGNORE;
+    if (ignored && w->fire.active && w->fire.in_trigger) {
+        skip_row(w); /* Raised by a SELECT in the body. */
+        return OK;
+    }
+    if (ignored && w->caller != NULL) {
+        ExecWrite *caller = w->caller;
+        exec_reset(w->exec);
+        w->exec->raise = 0;
+        skip_row(caller);
+        *top = caller;
+        return OK;
+    }
+    if (err == ERR_CONSTRAINT_TRIGGER && w->exec->raise != 0) write__set_undo(w, w->exec->raise);
+    while (w->caller != NULL) {
+        ExecWrite *caller = w->caller;
+        caller->exec->undo = w->exec->undo;
+        (void)exec__adopt_error(caller->exec, w->exec, err);
+        exec_reset(w->exec);
+        w = caller;
+    }
+    w->fire.active = false;
+    *top = NULL;
+    if (w->exec->undo == EXEC_UNDO_NOTHING) {
+        w->exec->rows_changed = w->plan->counts_changes ? w->rows : 0;
+    }
+    return err;
+}
+
+Err
+exec__write_run(Exec *exec)
+{
+    ExecWrite *root = exec->write;
+    ExecWrite *top = root;
+    root->caller = NULL;
+    root->root = root;
+    root->depth = exec->depth;
+    root->state = WRITE_BEGIN;
+    root->fire.active = false;
+    exec->undo = EXEC_UNDO_STATEMENT;
+    Err err = OK;
+    while (top != NULL) {
+        ExecWrite *call = NULL;
+        err = run_states(top, &call);
+        if (err == OK && call == NULL) err = finish(top);
+        if (err != OK) {
+            err = unwind(&top, err);
+        } else if (call != NULL) {
+            call->caller = top;
+            call->root = root;
+            call->depth = top->depth + 1;
+            call->state = WRITE_BEGIN;
+            call->fire.active = false;
+            call->exec->undo = EXEC_UNDO_STATEMENT;
+            top = call;
+        } else {
+            ExecWrite *caller = top->caller;
+            if (caller != NULL) exec_reset(top->exec);
+            top = caller;
+        }
+    }
+    return err;
+}
