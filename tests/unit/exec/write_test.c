@@ -6,6 +6,8 @@
  * conflict clause against a model of the rules, where after each statement table and indexes must
  * agree entry by entry.
  */
+#include <stdio.h>
+
 #include "exec/table_codec.h"
 #include "unit/exec/make_plan.h"
 
