@@ -95,7 +95,10 @@ typedef enum PlanExprFlags {
     PX_FLAG_READS_PARAM = 32,
     PX_FLAG_HAS_SUB = 64, /* Holds a subquery somewhere below. */
     PX_FLAG_ON = 128,     /* Came from the ON clause of an outer join. */
-    PX_FLAG_COLLATE = 256 /* An explicit COLLATE stands somewhere below (binder's). */
+    /* The binder's own: */
+    PX_FLAG_COLLATE = 256,    /* An explicit COLLATE stands somewhere below. */
+    PX_FLAG_HAS_AGG = 512,    /* An aggregate call stands somewhere below. */
+    PX_FLAG_ROWID_NAME = 1024 /* A column named by one of the rowid's names. */
 } PlanExprFlags;
 
 typedef enum PlanClass {
@@ -274,7 +277,8 @@ struct PlanNode {
             PlanExpr *filter;
         } or_scan;
         struct {
-            PlanExpr *condition; /* Rows where it is true stay. */
+            PlanExpr *condition; /* Rows where it is true stay.  Without PX_FLAG_READS_ROW, and not
+                                    volatile: decided once, at each rewind, before the input. */
         } filter;
         struct {
             PlanExpr **expr; /* `columns` of them, over the input row. */
@@ -319,7 +323,9 @@ struct PlanNode {
             bool ordered;    /* The input comes grouped by the keys. */
         } group;             /* key_count == 0: always exactly one row. */
         struct {
-            const Collation **collation; /* One a column. */
+            u32 key_columns; /* The first so many cells decide; the rest comes from the first row.
+                              */
+            const Collation **collation; /* One a key column. */
             bool ordered;
         } distinct;
         struct {

@@ -1,0 +1,209 @@
+/*
+ * build.h -- private to plan/: from bound queries to nodes.
+ *
+ * Lowering.  A bound column becomes PX_COLUMN or PX_REG depending on where it is evaluated, which
+ * an Env says: a chain of rows and boundaries from the inside out.  A row (Env.layout) tells which
+ * cells hold which columns.  A boundary is crossed by values only through registers: the inner
+ * side of a loop join and a subquery have one; what crosses it is listed in its entries, and the
+ * join or subquery that owns the boundary sets those registers.
+ */
+#pragma once
+
+#include "sql/bind/bind.h"
+
+typedef struct WholeRow {
+    const Source *source;
+    u32 base; /* Cell of column 0; the rowid is cell base + column_count. */
+} WholeRow;
+
+typedef struct Layout {
+    const Core *core;
+    i32 *base; /* By Source.index: the source's first cell, -1: not in this row. */
+    u32 columns;
+    WholeRow whole[3];
+    u32 whole_count;
+    /* After grouping: keys, aggregates, bare columns. */
+    bool grouped;
+    const ExprList *keys;
+    ExprList bare;
+} Layout;
+
+typedef struct EnvEntry {
+    const void *of;
+    u32 column;
+    u32 reg;
+    PlanExpr *from; /* Lowered, outside of the boundary. */
+} EnvEntry;
+
+typedef struct Env Env;
+struct Env {
+    Env *outer;
+    Layout *layout; /* NULL: a boundary */
+    EnvEntry *entry;
+    u32 count, capacity;
+    bool passed; /* Something inside reads a register set further out. */
+};
+
+/* ---- lower.c ---- */
+
+PlanExpr *plan__lower(Binder *b, const PlanExpr *e, Env *env);
+PlanExpr **plan__lower_list(Binder *b, const ExprList *list, Env *env);
+/* AND of the bound conjuncts, lowered; NULL with b->err == OK if there are none. */
+PlanExpr *plan__lower_and(Binder *b, PlanExpr *const *terms, u32 count, Env *env);
+PlanExpr *plan__column(Binder *b, u32 cell, const PlanExpr *like);
+PlanExpr *plan__affinity(Binder *b, PlanExpr *e, u8 affinity); /* Lowered. */
+PlanNode *plan__node(Binder *b, PlanKind kind, u32 columns);
+void plan__class(PlanNode *node, const PlanExpr *e);
+Layout *plan__layout(Binder *b, const Core *core);
+/* Assign the cells of a source: those of its columns that are used. */
+bool plan__source_cells(Binder *b, Source *source);
+/* The expression behind a column of flattened sources. */
+const PlanExpr *plan__see_through(const PlanExpr *e);
+/* Sources of `core` that the expression reads, in itself and in its subqueries. */
+u64 plan__mask(const Core *core, const PlanExpr *e);
+bool plan__has_sub(const PlanExpr *e);
+
+/* ---- access.c ---- */
+
+typedef struct Term {
+    PlanExpr *expr;
+    u64 mask;
+    bool placed;
+    bool on; /* Of an ON clause: belongs to unit `unit`. */
+    u32 unit;
+} Term;
+
+typedef enum ProbeKind {
+    PROBE_EQ,
+    PROBE_IS,
+    PROBE_LOW,
+    PROBE_HIGH,
+    PROBE_IN,
+    PROBE_IN_SUB
+} ProbeKind;
+
+/* A term that can drive a look-up in one column of one source. */
+typedef struct Probe {
+    u8 kind;
+    bool inclusive;
+    bool exact;  /* The probe says all that the term says. */
+    u8 affinity; /* Applied to both sides by the comparison. */
+    u16 column;
+    u32 term;
+    const PlanExpr *key;   /* The side that is the column or indexed expression. */
+    const PlanExpr *value; /* Bound; PROBE_IN: the list's expression. */
+    u64 mask;              /* Sources that the value reads. */
+    const Collation *collation;
+} Probe;
+
+typedef struct Access {
+    const IndexDef *index; /* NULL: the table's own tree. */
+    bool covering, one_row, backwards, ordered;
+    bool impossible; /* INDEXED BY cannot be used. */
+    u16 eq_count;
+    u32 eq[32];    /* Probe numbers */
+    i32 low, high; /* Probe numbers, -1: none */
+    u32 or_term;   /* OR union: term number + 1 */
+    f64 cost, rows;
+} Access;
+
+typedef struct Join Join;
+
+/* Probes of all terms for one source, found once. */
+bool plan__find_probes(Binder *b, Join *join, u32 unit);
+/* The cheapest way into a unit when the sources in `done` are at hand. */
+void plan__choose_access(Binder *b, Join *join, u32 unit, u64 done, Access *best_out,
+                         bool want_order, Access *ordered_out);
+PlanNode *plan__scan_node(Binder *b, Join *join, u32 unit, const Access *access, Env *env);
+f64 plan__table_rows(Binder *b, const TableDef *table);
+
+/* ---- join.c ---- */
+
+typedef struct Unit {
+    FromItem *item;
+    Source *source; /* NULL: a nested join */
+    u64 mask;
+    u64 needs; /* Sources that must come before. */
+    u8 join;
+    Probe *probe;
+    u32 probe_count, probe_capacity;
+    f64 rows;
+} Unit;
+
+struct Join {
+    Core *core;
+    Unit *unit;
+    u32 unit_count;
+    Term *term;
+    u32 term_count;
+    Env *outer;
+    bool fixed_order;            /* RIGHT or FULL joins are among them. */
+    u32 where_from;              /* WHERE terms wait for this position. */
+    bool for_write;              /* UPDATE, DELETE: the target's scan. */
+    const Query *order_of;       /* ORDER BY that an index may satisfy; NULL: none wanted. */
+    const ExprList *order_group; /* Or GROUP BY, or DISTINCT's columns. */
+    bool sorted;                 /* Out: the rows come in the wanted order. */
+    bool backwards;
+    f64 limit_rows; /* 0: unknown */
+};
+
+/* Plan FROM and WHERE of a core.  `join` says what is wanted (order, write) and what came of it.
+ *layout_out describes the rows. */
+PlanNode *plan__join(Binder *b, Core *core, Join *join, Env *outer, Layout **layout_out);
+
+/* ---- rewrite.c ---- */
+
+bool plan__flatten(Binder *b, Core *core);
+
+/* ---- query.c, core.c ---- */
+
+PlanNode *plan__query(Binder *b, Query *query, Env *outer);
+PlanNode *plan__core(Binder *b, Query *query, Core *core, Env *outer, bool with_order, bool exists);
+PlanSub *plan__sub(Binder *b, BoundSub *sub, Env *env, bool exists);
+PlanNode *plan__cte_source(Binder *b, Source *source, Env *outer);
+PlanNode *plan__filter(Binder *b, PlanNode *input, PlanExpr *condition);
+PlanNode *plan__limit(Binder *b, PlanNode *input, const Query *query);
+bool plan__has_rows(Binder *b, Source *source);
+
+/* ---- write.c, write_change.c, write_table.c ---- */
+
+bool plan__insert(Binder *b, const AstInsert *ast);
+bool plan__update(Binder *b, const AstUpdate *ast);
+bool plan__delete(Binder *b, const AstDelete *ast);
+
+/* A statement that writes: the target and the row that its expressions read. */
+typedef struct Target {
+    PlanWrite *write;
+    const TableDef *table;
+    Source *source; /* Whole in `row`: cells 0.., the rowid last. */
+    Layout *row;
+    Env *env; /* Of that row. */
+} Target;
+
+/* Find the target and check that it may be written. */
+const TableDef *plan__target_table(Binder *b, const AstTarget *ast);
+bool
+plan__target_init(Binder *b, Target *target, const TableDef *table, const AstTarget *ast, u8 kind);
+/* CHECK, indexes, defaults, generated columns. */
+bool plan__target_table_parts(Binder *b, Target *target);
+bool plan__returning(Binder *b, Target *target, const AstResults *results);
+typedef struct SetList {
+    u16 *column;
+    ExprList value; /* Bound */
+    u32 count;
+} SetList;
+bool plan__bind_sets(Binder *b, Target *target, const AstSets *sets, SetList *out);
+u8 plan__conflict(u8 ast_conflict);
+bool plan__columns(Binder *b, const QueryColumn *column, u32 count);
+/* Does the expression read that column of the source? */
+bool plan__reads_column(const PlanExpr *e, const Source *source, u32 column);
+
+/* A plan with nothing in it; planner.c. */
+MUST_CHECK Err plan__new(const PlanContext *ctx, Slice sql, Plan **plan_out, ErrMsg *msg);
+
+/* ---- explain.c, finish.c ---- */
+
+/* Replace the plan's root by the rows of EXPLAIN QUERY PLAN. */
+bool plan__explain(Binder *b);
+/* Which nodes read registers from outside of themselves; the classes of the whole. */
+bool plan__finish(Binder *b, Plan *plan);

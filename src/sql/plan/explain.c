@@ -1,0 +1,250 @@
+/*
+ * explain.c -- EXPLAIN QUERY PLAN: the plan in SQLite's words.
+ *
+ * Rows are (id, parent, notused, detail).  A node that has no line of its own passes its parent's
+ * id on to its inputs.
+ */
+#include "sql/plan/build.h"
+
+typedef struct Explain {
+    Binder *b;
+    PlanExpr ***rows;
+    u32 count, capacity;
+    i64 next_id;
+} Explain;
+
+static i64
+add_line(Explain *x, i64 parent, const char *text)
+{
+    Binder *b = x->b;
+    if (text == NULL) {
+        if (b->err == OK) bind__fail(b, ERR_NOMEM, "out of memory");
+        return 0;
+    }
+    if (x->count == x->capacity) {
+        u32 capacity = x->capacity == 0 ? 16 : x->capacity * 2;
+        PlanExpr ***rows = KEEP_ARRAY(b, PlanExpr **, capacity);
+        if (rows == NULL) return 0;
+        if (x->count > 0) memcpy(rows, x->rows, x->count * sizeof(*rows));
+        x->rows = rows;
+        x->capacity = capacity;
+    }
+    i64 id = ++x->next_id;
+    PlanExpr **row = KEEP_ARRAY(b, PlanExpr *, 4);
+    if (row == NULL) return 0;
+    Cell cells[4] = {cell_int(id), cell_int(parent), cell_int(0), cell_text(text, strlen(text))};
+    for (u32 i = 0; i < 4; i++) {
+        row[i] = KEEP_NEW(b, PlanExpr);
+        if (row[i] == NULL) return 0;
+        row[i]->op = PX_CONST;
+        row[i]->u.constant = cells[i];
+    }
+    x->rows[x->count++] = row;
+    return id;
+}
+
+static void explain_node(Explain *x, const PlanNode *node, i64 parent);
+
+static void
+explain_sub(Explain *x, const PlanSub *sub, i64 parent, const char *kind)
+{
+    char *text = arena_printf(x->b->arena, "%s%s %u", sub->correlated ? "CORRELATED " : "", kind,
+                              sub->number + 1);
+    explain_node(x, sub->root, add_line(x, parent, text));
+}
+
+static void
+explain_expr(Explain *x, const PlanExpr *e, i64 parent)
+{
+    if (e == NULL || (e->flags & PX_FLAG_HAS_SUB) == 0 || x->b->err != OK) return;
+    for (u32 i = 0; i < e->arg_count; i++)
+        explain_expr(x, e->arg[i], parent);
+    if (e->op == PX_IN_SUB) explain_sub(x, e->u.sub, parent, "LIST SUBQUERY");
+    if (e->op == PX_EXISTS || e->op == PX_SCALAR)
+        explain_sub(x, e->u.sub, parent, "SCALAR SUBQUERY");
+    if (e->op == PX_SUB_COLUMN && e->u.sub_column.column == 0)
+        explain_sub(x, e->u.sub_column.sub, parent, "SCALAR SUBQUERY");
+}
+
+static void
+explain_list(Explain *x, PlanExpr *const *list, u32 count, i64 parent)
+{
+    for (u32 i = 0; i < count; i++)
+        explain_expr(x, list[i], parent);
+}
+
+static void
+explain_scan(Explain *x, const PlanNode *node, i64 parent)
+{
+    const PlanScan *scan = &node->u.scan;
+    i64 id = add_line(x, parent, node->eqp);
+    (void)id;
+    for (u32 i = 0; i < scan->eq_count; i++) {
+        if (scan->eq[i].in_sub != NULL) explain_sub(x, scan->eq[i].in_sub, parent, "LIST SUBQUERY");
+        explain_expr(x, scan->eq[i].value, parent);
+    }
+    explain_expr(x, scan->low, parent);
+    explain_expr(x, scan->high, parent);
+    explain_expr(x, scan->filter, parent);
+}
+
+static const char *
+op_words(u8 op)
+{
+    switch (op) {
+    case SET_UNION: return "UNION USING TEMP B-TREE";
+    case SET_EXCEPT: return "EXCEPT USING TEMP B-TREE";
+    case SET_INTERSECT: return "INTERSECT USING TEMP B-TREE";
+    default: return "UNION ALL";
+    }
+}
+
+static void
+explain_arm(Explain *x, const PlanNode *arm, i64 id, const char *words)
+{
+    explain_node(x, arm, add_line(x, id, words));
+}
+
+/* The left arm of a chain is shown before its operator, all under one COMPOUND QUERY. */
+static void
+explain_chain(Explain *x, const PlanNode *node, i64 id, const char *words)
+{
+    if (node->kind != PLAN_COMPOUND) {
+        explain_arm(x, node, id, words);
+        return;
+    }
+    for (u32 i = 0; i < node->u.compound.arm_count; i++) {
+        const PlanNode *arm = node->u.compound.arm[i];
+        if (i == 0) {
+            explain_chain(x, arm, id, words);
+        } else {
+            explain_arm(x, arm, id, op_words(node->u.compound.op));
+        }
+    }
+}
+
+static void
+explain_join(Explain *x, const PlanNode *node, i64 parent)
+{
+    explain_node(x, node->input, parent);
+    explain_node(x, node->right, parent);
+    if (node->kind == PLAN_HASH_JOIN) {
+        explain_expr(x, node->u.hash.condition, parent);
+    } else {
+        explain_expr(x, node->u.loop.condition, parent);
+    }
+}
+
+static void
+explain_group(Explain *x, const PlanNode *node, i64 parent)
+{
+    explain_node(x, node->input, parent);
+    explain_list(x, node->u.group.key, node->u.group.key_count, parent);
+    for (u32 i = 0; i < node->u.group.agg_count; i++) {
+        const PlanAgg *agg = &node->u.group.agg[i];
+        explain_list(x, agg->arg, agg->arg_count, parent);
+        if (agg->distinct) {
+            add_line(x, parent,
+                     arena_printf(x->b->arena, "USE TEMP B-TREE FOR %s(DISTINCT)", agg->def->name));
+        }
+    }
+    if (node->u.group.key_count > 0 && !node->u.group.ordered)
+        add_line(x, parent, "USE TEMP B-TREE FOR GROUP BY");
+}
+
+static void
+explain_below(Explain *x, const PlanNode *node, i64 parent)
+{
+    switch ((PlanKind)node->kind) {
+    case PLAN_ONE_ROW: add_line(x, parent, "SCAN CONSTANT ROW"); break;
+    case PLAN_VALUES:
+        add_line(x, parent,
+                 node->u.values.row_count == 1 ? "SCAN CONSTANT ROW"
+                                               : arena_printf(x->b->arena, "SCAN %u CONSTANT ROWS",
+                                                              node->u.values.row_count));
+        break;
+    case PLAN_SCAN: explain_scan(x, node, parent); break;
+    case PLAN_OR_SCAN: {
+        i64 id = add_line(x, parent, "MULTI-INDEX OR");
+        for (u32 i = 0; i < node->u.or_scan.term_count; i++) {
+            char *text = arena_printf(x->b->arena, "INDEX %u", i + 1);
+            explain_node(x, node->u.or_scan.term[i], add_line(x, id, text));
+        }
+        explain_expr(x, node->u.or_scan.filter, parent);
+        break;
+    }
+    case PLAN_FILTER:
+        explain_node(x, node->input, parent);
+        explain_expr(x, node->u.filter.condition, parent);
+        break;
+    case PLAN_PROJECT:
+        explain_node(x, node->input, parent);
+        explain_list(x, node->u.project.expr, node->columns, parent);
+        break;
+    case PLAN_LOOP_JOIN:
+    case PLAN_HASH_JOIN: explain_join(x, node, parent); break;
+    case PLAN_SORT:
+        explain_node(x, node->input, parent);
+        add_line(x, parent, "USE TEMP B-TREE FOR ORDER BY");
+        break;
+    case PLAN_GROUP: explain_group(x, node, parent); break;
+    case PLAN_DISTINCT:
+        explain_node(x, node->input, parent);
+        if (!node->u.distinct.ordered) add_line(x, parent, "USE TEMP B-TREE FOR DISTINCT");
+        break;
+    case PLAN_COMPOUND: {
+        i64 id = add_line(x, parent, "COMPOUND QUERY");
+        explain_chain(x, node, id, "LEFT-MOST SUBQUERY");
+        break;
+    }
+    case PLAN_RECURSIVE: {
+        i64 id = add_line(x, parent, "SETUP");
+        explain_node(x, node->u.recursive.initial, id);
+        id = add_line(x, parent, "RECURSIVE STEP");
+        explain_node(x, node->u.recursive.step, id);
+        break;
+    }
+    case PLAN_COUNT:
+        add_line(x, parent, arena_printf(x->b->arena, "SCAN %s", node->u.count.table->name));
+        break;
+    default:
+        if (node->input != NULL) explain_node(x, node->input, parent);
+        break;
+    }
+}
+
+static void
+explain_node(Explain *x, const PlanNode *node, i64 parent)
+{
+    if (node == NULL || x->b->err != OK) return;
+    if (node->eqp != NULL && node->kind != PLAN_SCAN) {
+        i64 id = add_line(x, parent, node->eqp);
+        /* A subquery of FROM stands above its body; what scans it comes later. */
+        explain_below(x, node, id);
+        return;
+    }
+    explain_below(x, node, parent);
+}
+
+bool
+plan__explain(Binder *b)
+{
+    Explain x = {.b = b};
+    Plan *plan = b->plan;
+    if (plan->write != NULL) explain_node(&x, plan->write->source, 0);
+    explain_node(&x, plan->root, 0);
+    if (b->err != OK) return false;
+    PlanNode *node = plan__node(b, PLAN_VALUES, 4);
+    if (node == NULL) return false;
+    node->u.values.row_count = x.count;
+    node->u.values.row = x.rows;
+    plan->root = node;
+    plan->write = NULL;
+    plan->read_only = true;
+    plan->klass = PLAN_TOTAL;
+    static const char *const names[] = {"id", "parent", "notused", "detail"};
+    QueryColumn columns[4] = {0};
+    for (u32 i = 0; i < 4; i++)
+        columns[i].name = names[i];
+    return plan__columns(b, columns, 4);
+}

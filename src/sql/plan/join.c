@@ -1,0 +1,598 @@
+/*
+ * join.c -- FROM and WHERE: the terms, the order of the tables, the nodes.
+ *
+ * The order is found by a beam search of left-deep orders: at each length the cheapest WIDTH
+ * partial orders are kept, one for each set of tables.  Ties keep FROM order.  Outer and cross
+ * joins fix what must come before them; RIGHT and FULL fix the whole order.
+ */
+#include "sql/plan/build.h"
+
+#include <math.h>
+
+#define WIDTH          12u
+#define COST_ROW       3.0
+#define COST_HASH_ROW  4.0 /* Building: one row. */
+#define COST_HASH_FIND 1.5 /* Probing: one row. */
+#define COST_LOOP      0.5 /* Starting the inner side once. */
+
+/* ---- terms and units ---- */
+
+static bool
+push_terms(Core *core, Join *join, const ExprList *list, bool on, u32 unit)
+{
+    for (u32 i = 0; i < list->count; i++) {
+        join->term[join->term_count++] = (Term){.expr = list->items[i],
+                                                .mask = plan__mask(core, list->items[i]),
+                                                .on = on,
+                                                .unit = unit};
+    }
+    return true;
+}
+
+static f64
+unit_rows(Binder *b, const Source *source)
+{
+    switch (source->kind) {
+    case SOURCE_TABLE: return plan__table_rows(b, source->table);
+    case SOURCE_QUERY:
+    case SOURCE_CTE: {
+        const Query *query = source->query;
+        if (query->arm_count == 1 && query->arm[0]->is_values) return query->arm[0]->value_rows;
+        if (query->arm_count == 1 && query->arm[0]->is_aggregate && !query->arm[0]->has_group_by)
+            return 1;
+        if (query->arm_count == 1 && query->arm[0]->source_count == 0) return 1;
+        return 1000;
+    }
+    case SOURCE_RECURSION: return 1;
+    default: return 25;
+    }
+}
+
+static bool
+join_setup(Binder *b, Join *join, Core *core, FromList *list, const ExprList *where)
+{
+    u32 terms = where == NULL ? 0 : where->count;
+    for (u32 i = 0; i < list->count; i++)
+        terms += list->item[i].on.count;
+    join->core = core;
+    join->unit = BIND_ARRAY(b, Unit, list->count);
+    join->term = BIND_ARRAY(b, Term, terms);
+    if (join->unit == NULL || join->term == NULL) return false;
+    join->unit_count = list->count;
+    if (where != NULL) push_terms(core, join, where, false, 0);
+    u64 before = 0;
+    for (u32 i = 0; i < list->count; i++) {
+        Unit *unit = &join->unit[i];
+        FromItem *item = &list->item[i];
+        unit->item = item;
+        unit->source = item->source;
+        unit->mask = item->mask;
+        unit->join = i == 0 ? 0 : item->join;
+        if ((unit->join & AST_JOIN_RIGHT) != 0) {
+            join->fixed_order = true;
+            join->where_from = i;
+        }
+        if ((unit->join & (AST_JOIN_LEFT | AST_JOIN_RIGHT | AST_JOIN_CROSS)) != 0)
+            unit->needs = before;
+        unit->rows = unit->source != NULL ? unit_rows(b, unit->source) : 1000;
+        bool outer = (unit->join & (AST_JOIN_LEFT | AST_JOIN_RIGHT)) != 0;
+        push_terms(core, join, &item->on, outer || core->has_right_join, i);
+        before |= item->mask;
+    }
+    before = 0;
+    for (u32 i = 0; i < list->count; i++) {
+        if (join->fixed_order || b->ctx->plain) join->unit[i].needs = before;
+        before |= join->unit[i].mask;
+        if (!plan__find_probes(b, join, i)) return false;
+    }
+    return true;
+}
+
+/* ---- order ---- */
+
+typedef struct Step {
+    u8 unit;
+    bool hash;
+    Access access;
+} Step;
+
+typedef struct Path {
+    u64 done;
+    f64 cost, rows;
+    bool sorted;
+    u32 parent; /* In the former level. */
+    Step step;
+} Path;
+
+/* Is there an equality that a hash join of `unit` with `done` can use, and nothing that forbids
+   one?  Only total terms may be evaluated in another order than SQLite's. */
+static bool
+hash_possible(const Join *join, u32 unit, u64 done)
+{
+    const Unit *u = &join->unit[unit];
+    bool found = false;
+    for (u32 i = 0; i < join->term_count; i++) {
+        const Term *term = &join->term[i];
+        if ((term->mask & u->mask) == 0) continue;
+        if (term->on && term->unit != unit) continue;
+        if (!term->on && (u->join & AST_JOIN_LEFT) != 0) continue;
+        if (term->expr->klass != PLAN_TOTAL) return false;
+        if ((term->mask & ~(done | u->mask)) != 0) continue;
+        if (plan__has_sub(term->expr)) return false;
+        const PlanExpr *e = term->expr;
+        if (e->op != PX_EQ && e->op != PX_IS) continue;
+        u64 left = plan__mask(join->core, e->arg[0]), right = plan__mask(join->core, e->arg[1]);
+        if ((left == u->mask && right != 0 && (right & ~done) == 0) ||
+            (right == u->mask && left != 0 && (left & ~done) == 0))
+            found = true;
+    }
+    return found;
+}
+
+static void
+step_cost(Binder *b, Join *join, const Path *from, u32 unit, const Access *access, bool sorted,
+          Path *to)
+{
+    const Unit *u = &join->unit[unit];
+    *to = (Path){.done = from->done | u->mask, .sorted = from->sorted};
+    to->step = (Step){.unit = (u8)unit, .access = *access};
+    f64 outer = from->rows < 1 ? 1 : from->rows;
+    if (from->done == 0) {
+        to->cost = access->cost;
+        to->rows = access->rows;
+        to->sorted = sorted;
+        return;
+    }
+    f64 matches = access->rows;
+    to->cost = from->cost + outer * (access->cost + COST_LOOP);
+    if (!b->ctx->no_hash_join && !b->ctx->plain && hash_possible(join, unit, from->done) &&
+        (u->join & AST_JOIN_CROSS) == 0) {
+        f64 hash = from->cost + u->rows * (COST_ROW + COST_HASH_ROW) + outer * COST_HASH_FIND;
+        if (hash < to->cost) {
+            to->cost = hash;
+            to->step.hash = true;
+            to->step.access = (Access){.low = -1, .high = -1, .covering = true};
+            to->step.access.rows = u->rows;
+            to->step.access.cost = u->rows * COST_ROW;
+            matches = MIN_OF(matches, MAX_OF(1.0, u->rows / 100000.0));
+        }
+    }
+    if ((u->join & AST_JOIN_LEFT) != 0 && matches < 1) matches = 1;
+    to->rows = outer * matches;
+    to->cost += to->rows * 0.1;
+}
+
+/* Keep `path` among the best of its level: one for each set of tables and sortedness. */
+static void
+level_offer(Path *level, u32 *count, u32 width, const Path *path)
+{
+    for (u32 i = 0; i < *count; i++) {
+        if (level[i].done != path->done || level[i].sorted != path->sorted) continue;
+        if (path->cost < level[i].cost) level[i] = *path;
+        return;
+    }
+    if (*count < width) {
+        level[(*count)++] = *path;
+        return;
+    }
+    u32 worst = 0;
+    for (u32 i = 1; i < *count; i++) {
+        if (level[i].cost > level[worst].cost) worst = i;
+    }
+    if (path->cost < level[worst].cost) level[worst] = *path;
+}
+
+static f64
+final_cost(const Join *join, const Path *path, bool want_order)
+{
+    if (!want_order || path->sorted) {
+        f64 cost = path->cost;
+        if (want_order && join->limit_rows > 0 && path->rows > join->limit_rows)
+            cost *= join->limit_rows / path->rows;
+        return cost;
+    }
+    f64 rows = path->rows < 2 ? 2 : path->rows;
+    return path->cost + rows * log2(rows) * 0.7 + rows;
+}
+
+static void
+expand(Binder *b, Join *join, const Path *from, u32 at, bool want_order, Path *level, u32 *count,
+       u32 width)
+{
+    for (u32 u = 0; u < join->unit_count; u++) {
+        const Unit *unit = &join->unit[u];
+        if ((from->done & unit->mask) != 0 || (unit->needs & ~from->done) != 0) continue;
+        Access best, ordered;
+        bool first = from->done == 0;
+        plan__choose_access(b, join, u, from->done, &best, first && want_order, &ordered);
+        if (best.cost < INFINITY) {
+            Path path;
+            step_cost(b, join, from, u, &best, false, &path);
+            path.parent = at;
+            level_offer(level, count, width, &path);
+        }
+        if (first && want_order && ordered.cost < INFINITY) {
+            Path path;
+            step_cost(b, join, from, u, &ordered, true, &path);
+            path.parent = at;
+            level_offer(level, count, width, &path);
+        }
+    }
+}
+
+static bool
+find_order(Binder *b, Join *join, Step *steps, bool want_order)
+{
+    u32 n = join->unit_count;
+    u32 width = n <= 1 ? 2 : WIDTH;
+    Path *levels = BIND_ARRAY(b, Path, (size_t)(n + 1) * width);
+    u32 *counts = BIND_ARRAY(b, u32, n + 1);
+    if (levels == NULL || counts == NULL) return false;
+    levels[0] = (Path){.rows = 1};
+    counts[0] = 1;
+    for (u32 l = 0; l < n; l++) {
+        Path *next = &levels[(size_t)(l + 1) * width];
+        for (u32 i = 0; i < counts[l]; i++)
+            expand(b, join, &levels[(size_t)l * width + i], i, want_order, next, &counts[l + 1],
+                   width);
+        if (b->err != OK) return false;
+        if (counts[l + 1] == 0) {
+            bind__fail(b, ERR_INTERNAL, "no order of the joined tables found");
+            return false;
+        }
+    }
+    u32 best = 0;
+    Path *last = &levels[(size_t)n * width];
+    for (u32 i = 1; i < counts[n]; i++) {
+        if (final_cost(join, &last[i], want_order) < final_cost(join, &last[best], want_order))
+            best = i;
+    }
+    join->sorted = want_order && last[best].sorted;
+    for (u32 l = n; l > 0; l--) {
+        const Path *path = &levels[(size_t)l * width + best];
+        steps[l - 1] = path->step;
+        best = path->parent;
+    }
+    return true;
+}
+
+/* ---- nodes ---- */
+
+PlanNode *
+plan__filter(Binder *b, PlanNode *input, PlanExpr *condition)
+{
+    if (condition == NULL) return b->err == OK ? input : NULL;
+    PlanNode *node = plan__node(b, PLAN_FILTER, input->columns);
+    if (node == NULL) return NULL;
+    node->input = input;
+    node->u.filter.condition = condition;
+    node->rows = input->rows * 0.5;
+    plan__class(node, condition);
+    return node;
+}
+
+/* Unplaced terms that read nothing beyond `mask`; those with subqueries come last, as in SQLite.
+   They count as placed. */
+static bool
+take_terms(Binder *b, Join *join, u64 mask, u64 must, i64 on_unit, ExprList *out)
+{
+    for (u32 pass = 0; pass < 2; pass++) {
+        for (u32 i = 0; i < join->term_count; i++) {
+            Term *term = &join->term[i];
+            if (term->placed || (term->mask & ~mask) != 0) continue;
+            if (must != 0 && (term->mask & must) == 0) continue;
+            if (term->on != (on_unit >= 0)) continue;
+            if (term->on && term->unit != on_unit) continue;
+            if (plan__has_sub(term->expr) != (pass == 1)) continue;
+            term->placed = true;
+            if (!bind__push(b, out, term->expr)) return false;
+        }
+    }
+    return true;
+}
+
+static PlanNode *plan_list(Binder *b, Core *core, FromList *list, const ExprList *where, Env *outer,
+                           Join *join, Layout **layout_out);
+
+/* The rows of one unit alone: its node, with its cells in `layout` from 0 on.  `row` is the
+   environment of that layout, `outside` the one around it. */
+static PlanNode *
+unit_node(Binder *b, Join *join, u32 number, const Access *access, Layout *layout, Env *outside)
+{
+    Unit *u = &join->unit[number];
+    if (u->source == NULL) {
+        Join nested = {0};
+        Layout *inner = NULL;
+        PlanNode *node = plan_list(b, join->core, u->item->nested, NULL, outside, &nested, &inner);
+        if (node == NULL) return NULL;
+        memcpy(layout->base, inner->base, join->core->source_count * sizeof(i32));
+        layout->columns = inner->columns;
+        return node;
+    }
+    Source *source = u->source;
+    PlanNode *node = NULL;
+    if (source->kind == SOURCE_TABLE) {
+        node = plan__scan_node(b, join, number, access, outside);
+    } else {
+        if (!plan__source_cells(b, source)) return NULL;
+        node = plan__cte_source(b, source, outside);
+    }
+    if (node == NULL) return NULL;
+    layout->base[source->index] = 0;
+    layout->columns = node->columns;
+    return node;
+}
+
+/* Put the terms on the unit's own node: into a scan's filter, or a filter above. */
+static PlanNode *
+unit_filter(Binder *b, PlanNode *node, const ExprList *terms, Env *row)
+{
+    if (terms->count == 0) return node;
+    PlanExpr *condition = plan__lower_and(b, terms->items, terms->count, row);
+    if (condition == NULL) return NULL;
+    if (node->kind == PLAN_SCAN && node->u.scan.filter == NULL) {
+        node->u.scan.filter = condition;
+        plan__class(node, condition);
+        return node;
+    }
+    return plan__filter(b, node, condition);
+}
+
+static bool
+layout_add(Binder *b, Join *join, const Layout *left, const Layout *right, Layout **out)
+{
+    Layout *layout = plan__layout(b, join->core);
+    if (layout == NULL) return false;
+    for (u32 i = 0; i < join->core->source_count; i++) {
+        if (left->base[i] >= 0) layout->base[i] = left->base[i];
+        if (right->base[i] >= 0) layout->base[i] = right->base[i] + (i32)left->columns;
+    }
+    layout->columns = left->columns + right->columns;
+    *out = layout;
+    return true;
+}
+
+static PlanNode *
+join_node(Binder *b, PlanKind kind, PlanNode *left, PlanNode *right)
+{
+    PlanNode *node = plan__node(b, kind, left->columns + right->columns);
+    if (node == NULL) return NULL;
+    node->input = left;
+    node->right = right;
+    node->klass = MAX_OF(left->klass, right->klass);
+    node->rows = left->rows * right->rows;
+    return node;
+}
+
+static u8
+join_kind(u8 join)
+{
+    bool left = (join & AST_JOIN_LEFT) != 0, right = (join & AST_JOIN_RIGHT) != 0;
+    if (left && right) return JOIN_FULL;
+    if (right) return JOIN_RIGHT;
+    return left ? JOIN_LEFT : JOIN_INNER;
+}
+
+/* Inner rows that do not depend on the outer row are kept, unless reading them again is as cheap.
+ */
+static PlanNode *
+keep_rows(Binder *b, PlanNode *node)
+{
+    if (node->kind == PLAN_SCAN || node->kind == PLAN_VALUES || node->kind == PLAN_CTE_SCAN ||
+        node->kind == PLAN_ONE_ROW || node->kind == PLAN_MATERIAL)
+        return node;
+    PlanNode *material = plan__node(b, PLAN_MATERIAL, node->columns);
+    if (material == NULL) return NULL;
+    material->input = node;
+    material->klass = node->klass;
+    material->rows = node->rows;
+    material->u.material.material_no = U32_MAX;
+    return material;
+}
+
+static PlanNode *
+loop_join(Binder *b, Join *join, const Step *step, PlanNode *left, Layout *left_layout, Env *outer,
+          Layout **layout_out)
+{
+    Unit *u = &join->unit[step->unit];
+    Env *left_env = BIND_NEW(b, Env), *boundary = BIND_NEW(b, Env), *row = BIND_NEW(b, Env);
+    Layout *own = plan__layout(b, join->core);
+    if (left_env == NULL || boundary == NULL || row == NULL || own == NULL) return NULL;
+    *left_env = (Env){.outer = outer, .layout = left_layout};
+    boundary->outer = left_env;
+    *row = (Env){.outer = boundary, .layout = own};
+    PlanNode *right = unit_node(b, join, step->unit, &step->access, own, boundary);
+    if (right == NULL) return NULL;
+    if (boundary->count == 0) right = keep_rows(b, right);
+    if (right == NULL) return NULL;
+    u64 done = u->mask;
+    for (u32 i = 0; i < join->core->source_count; i++)
+        if (left_layout->base[i] >= 0) done |= (u64)1 << i;
+    ExprList terms = {0};
+    if (!take_terms(b, join, done, 0, step->unit, &terms)) return NULL;
+    u8 kind = join_kind(u->join);
+    if (kind == JOIN_INNER && (!join->fixed_order || step->unit >= join->where_from) &&
+        !take_terms(b, join, done, u->mask, -1, &terms))
+        return NULL;
+    right = unit_filter(b, right, &terms, row);
+    PlanNode *node = right == NULL ? NULL : join_node(b, PLAN_LOOP_JOIN, left, right);
+    if (node == NULL || !layout_add(b, join, left_layout, own, layout_out)) return NULL;
+    node->u.loop.join = kind;
+    node->u.loop.bind_count = boundary->count;
+    node->u.loop.bind_reg = KEEP_ARRAY(b, u32, boundary->count);
+    node->u.loop.bind_column = KEEP_ARRAY(b, u32, boundary->count);
+    if (node->u.loop.bind_reg == NULL || node->u.loop.bind_column == NULL) return NULL;
+    for (u32 i = 0; i < boundary->count; i++) {
+        node->u.loop.bind_reg[i] = boundary->entry[i].reg;
+        node->u.loop.bind_column[i] = boundary->entry[i].from->u.number;
+    }
+    return node;
+}
+
+typedef struct HashKeys {
+    ExprList probe, build;
+    PlanStamp *stamp;
+    bool *null_safe;
+} HashKeys;
+
+/* Equalities between the unit and what stands left of it become keys. */
+static bool
+take_hash_keys(Binder *b, Join *join, u32 unit, u64 left_mask, bool inner, HashKeys *keys)
+{
+    const Unit *u = &join->unit[unit];
+    keys->stamp = KEEP_ARRAY(b, PlanStamp, join->term_count);
+    keys->null_safe = KEEP_ARRAY(b, bool, join->term_count);
+    if (keys->stamp == NULL || keys->null_safe == NULL) return false;
+    for (u32 i = 0; i < join->term_count; i++) {
+        Term *term = &join->term[i];
+        const PlanExpr *e = term->expr;
+        if (term->placed || (e->op != PX_EQ && e->op != PX_IS)) continue;
+        if (e->klass != PLAN_TOTAL || plan__has_sub(e)) continue;
+        if (term->on ? term->unit != unit : !inner) continue;
+        u64 l = plan__mask(join->core, e->arg[0]), r = plan__mask(join->core, e->arg[1]);
+        u32 build;
+        if (l != 0 && (l & ~u->mask) == 0 && r != 0 && (r & ~left_mask) == 0) {
+            build = 0;
+        } else if (r != 0 && (r & ~u->mask) == 0 && l != 0 && (l & ~left_mask) == 0) {
+            build = 1;
+        } else {
+            continue;
+        }
+        keys->stamp[keys->build.count] = (PlanStamp){e->cmp_affinity, e->collation};
+        keys->null_safe[keys->build.count] = e->op == PX_IS;
+        if (!bind__push(b, &keys->build, e->arg[build])) return false;
+        if (!bind__push(b, &keys->probe, e->arg[1 - build])) return false;
+        term->placed = true;
+    }
+    return true;
+}
+
+static PlanNode *
+hash_join(Binder *b, Join *join, const Step *step, PlanNode *left, Layout *left_layout, Env *outer,
+          Layout **layout_out)
+{
+    Unit *u = &join->unit[step->unit];
+    u8 kind = join_kind(u->join);
+    bool inner = kind == JOIN_INNER;
+    Env *left_env = BIND_NEW(b, Env), *row = BIND_NEW(b, Env), *both = BIND_NEW(b, Env);
+    Layout *own = plan__layout(b, join->core);
+    if (left_env == NULL || row == NULL || both == NULL || own == NULL) return NULL;
+    *left_env = (Env){.outer = outer, .layout = left_layout};
+    *row = (Env){.outer = outer, .layout = own};
+    PlanNode *right = unit_node(b, join, step->unit, &step->access, own, outer);
+    if (right == NULL) return NULL;
+    u64 left_mask = 0;
+    for (u32 i = 0; i < join->core->source_count; i++)
+        if (left_layout->base[i] >= 0) left_mask |= (u64)1 << i;
+    bool where_too = inner && (!join->fixed_order || step->unit >= join->where_from);
+    /* What concerns the build side alone is tested before building, but not where its unmatched
+       rows are wanted. */
+    ExprList own_terms = {0};
+    if (kind == JOIN_INNER || kind == JOIN_LEFT) {
+        if (!take_terms(b, join, u->mask, u->mask, step->unit, &own_terms)) return NULL;
+        if (where_too && !take_terms(b, join, u->mask, u->mask, -1, &own_terms)) return NULL;
+    }
+    right = unit_filter(b, right, &own_terms, row);
+    HashKeys keys = {0};
+    if (right == NULL || !take_hash_keys(b, join, step->unit, left_mask, where_too, &keys))
+        return NULL;
+    ExprList rest = {0};
+    if (!take_terms(b, join, left_mask | u->mask, 0, step->unit, &rest)) return NULL;
+    if (where_too && !take_terms(b, join, left_mask | u->mask, u->mask, -1, &rest)) return NULL;
+    PlanNode *node = join_node(b, PLAN_HASH_JOIN, left, right);
+    if (node == NULL || !layout_add(b, join, left_layout, own, layout_out)) return NULL;
+    *both = (Env){.outer = outer, .layout = *layout_out};
+    node->u.hash.join = kind;
+    node->u.hash.key_count = keys.build.count;
+    node->u.hash.probe_key = plan__lower_list(b, &keys.probe, left_env);
+    node->u.hash.build_key = plan__lower_list(b, &keys.build, row);
+    if (node->u.hash.probe_key == NULL || node->u.hash.build_key == NULL) return NULL;
+    node->u.hash.stamp = keys.stamp;
+    node->u.hash.null_safe = keys.null_safe;
+    node->u.hash.condition = plan__lower_and(b, rest.items, rest.count, both);
+    plan__class(node, node->u.hash.condition);
+    return b->err == OK ? node : NULL;
+}
+
+static PlanNode *
+first_node(Binder *b, Join *join, const Step *step, Env *outer, Layout **layout_out)
+{
+    Unit *u = &join->unit[step->unit];
+    Layout *own = plan__layout(b, join->core);
+    Env *row = BIND_NEW(b, Env);
+    if (own == NULL || row == NULL) return NULL;
+    *row = (Env){.outer = outer, .layout = own};
+    PlanNode *node = unit_node(b, join, step->unit, &step->access, own, outer);
+    if (node == NULL) return NULL;
+    *layout_out = own;
+    if (join->fixed_order && join->where_from > 0) return node;
+    ExprList constants = {0}, terms = {0};
+    if (!take_terms(b, join, 0, 0, -1, &constants)) return NULL;
+    if (!take_terms(b, join, u->mask, u->mask, -1, &terms)) return NULL;
+    node = unit_filter(b, node, &terms, row);
+    if (node == NULL || constants.count == 0) return node;
+    return plan__filter(b, node, plan__lower_and(b, constants.items, constants.count, outer));
+}
+
+/* WHERE terms that could not go into an inner side. */
+static PlanNode *
+late_terms(Binder *b, Join *join, PlanNode *node, Layout *layout, Env *outer, u32 position,
+           const Step *step)
+{
+    if (join->fixed_order && step->unit < join->where_from) return node;
+    (void)position;
+    u64 done = 0;
+    for (u32 i = 0; i < join->core->source_count; i++)
+        if (layout->base[i] >= 0) done |= (u64)1 << i;
+    ExprList terms = {0};
+    if (!take_terms(b, join, done, 0, -1, &terms)) return NULL;
+    if (terms.count == 0) return node;
+    Env *env = BIND_NEW(b, Env);
+    if (env == NULL) return NULL;
+    *env = (Env){.outer = outer, .layout = layout};
+    return plan__filter(b, node, plan__lower_and(b, terms.items, terms.count, env));
+}
+
+static PlanNode *
+plan_list(Binder *b, Core *core, FromList *list, const ExprList *where, Env *outer, Join *join,
+          Layout **layout_out)
+{
+    bool want_order = join->order_of != NULL || join->order_group != NULL;
+    if (!join_setup(b, join, core, list, where)) return NULL;
+    if (join->fixed_order) want_order = false;
+    Step *steps = BIND_ARRAY(b, Step, list->count);
+    if (steps == NULL || !find_order(b, join, steps, want_order)) return NULL;
+    PlanNode *node = first_node(b, join, &steps[0], outer, layout_out);
+    for (u32 i = 1; i < list->count && node != NULL; i++) {
+        bool right = (join->unit[steps[i].unit].join & AST_JOIN_RIGHT) != 0;
+        Layout *layout = NULL;
+        if (right && !steps[i].hash) {
+            steps[i].access = (Access){.low = -1, .high = -1, .covering = true};
+            steps[i].access.rows = join->unit[steps[i].unit].rows;
+        }
+        if (steps[i].hash || right) {
+            node = hash_join(b, join, &steps[i], node, *layout_out, outer, &layout);
+        } else {
+            node = loop_join(b, join, &steps[i], node, *layout_out, outer, &layout);
+        }
+        if (node == NULL) return NULL;
+        *layout_out = layout;
+        node = late_terms(b, join, node, layout, outer, i, &steps[i]);
+    }
+    return b->err == OK ? node : NULL;
+}
+
+PlanNode *
+plan__join(Binder *b, Core *core, Join *join, Env *outer, Layout **layout_out)
+{
+    if (core->from.count > 0) {
+        join->outer = outer;
+        return plan_list(b, core, &core->from, &core->where, outer, join, layout_out);
+    }
+    PlanNode *node = plan__node(b, PLAN_ONE_ROW, 0);
+    *layout_out = plan__layout(b, core);
+    if (node == NULL || *layout_out == NULL) return NULL;
+    node->rows = 1;
+    if (core->where.count == 0) return node;
+    return plan__filter(b, node, plan__lower_and(b, core->where.items, core->where.count, outer));
+}

@@ -1,0 +1,263 @@
+/*
+ * write_change.c -- UPDATE and DELETE: the plan of their targets, and what is set.
+ */
+#include "sql/plan/build.h"
+
+/* A core whose first source is the target, FROM items behind it. */
+typedef struct Change {
+    Query *query;
+    Core *core;
+    Scope scope;
+} Change;
+
+static bool
+change_begin(Binder *b, Change *change, Target *target, const AstFrom *from)
+{
+    change->query = bind__query_new(b, 1);
+    change->core = change->query == NULL ? NULL : bind__core_new(b, change->query);
+    if (change->core == NULL) return false;
+    Core *core = change->core;
+    bind__scope_push(b, &change->scope, core);
+    if (!bind__core_add_source(b, core, target->source)) return false;
+    if (!bind__from(b, core, &change->scope, from)) return false;
+    FromList list = {.count = core->from.count + 1, .capacity = core->from.count + 1};
+    list.item = BIND_ARRAY(b, FromItem, list.count);
+    if (list.item == NULL) return false;
+    list.item[0] = (FromItem){.source = target->source, .mask = 1};
+    for (u32 i = 0; i < core->from.count; i++) {
+        list.item[i + 1] = core->from.item[i];
+        if (i == 0) list.item[1].join = AST_JOIN_COMMA;
+    }
+    core->from = list;
+    change->scope.source = core->source;
+    change->scope.source_count = core->source_count;
+    return true;
+}
+
+/* ON conditions of the FROM items; the list begins one behind the target. */
+static bool
+change_on(Binder *b, Change *change, const AstFrom *from)
+{
+    if (from == NULL) return true;
+    Core *core = change->core;
+    FromList whole = core->from;
+    core->from = (FromList){
+        .item = whole.item + 1, .count = whole.count - 1, .capacity = whole.count - 1};
+    bool good = bind__from_using(b, core, from) && bind__from_on(b, core, from);
+    FromList list = {.count = core->from.count + 1, .capacity = core->from.count + 1};
+    list.item = BIND_ARRAY(b, FromItem, list.count);
+    if (!good || list.item == NULL) return false;
+    list.item[0] = whole.item[0];
+    memcpy(list.item + 1, core->from.item, core->from.count * sizeof(FromItem));
+    if (list.count > 1) list.item[1].join = AST_JOIN_COMMA;
+    core->from = list;
+    return true;
+}
+
+static bool
+push_key(Binder *b, Target *target, ExprList *out)
+{
+    const TableDef *table = target->table;
+    if (!table->without_rowid)
+        return bind__push(b, out, bind__column(b, target->source, COLUMN_ROWID, (Span){0, 0}));
+    for (u32 i = 0; i < table->primary_key->key_columns; i++) {
+        u16 column = table->primary_key->column[i].column;
+        if (!bind__push(b, out, bind__column(b, target->source, column, (Span){0, 0})))
+            return false;
+    }
+    return true;
+}
+
+/* Plan the scan: keys of the targets, then the cells of the other sources. */
+static PlanNode *
+change_source(Binder *b, Change *change, Target *target, Join *join, bool view)
+{
+    Core *core = change->core;
+    ExprList keys = {0};
+    (void)view;
+    if (!push_key(b, target, &keys)) return NULL;
+    join->for_write = true;
+    Layout *layout = NULL;
+    PlanNode *input = plan__join(b, core, join, NULL, &layout);
+    if (input == NULL) return NULL;
+    Env env = {.layout = layout};
+    u32 extra = 0;
+    u32 first = target->table->column_count + 1u;
+    Layout *row = target->row;
+    row->core = core;
+    row->base = BIND_ARRAY(b, i32, core->source_count);
+    if (row->base == NULL) return NULL;
+    for (u32 i = 0; i < core->source_count; i++) {
+        row->base[i] = -1;
+        if (core->source[i] == target->source || layout->base[i] < 0) continue;
+        row->base[i] = (i32)(first + extra);
+        extra += core->source[i]->cell_count;
+    }
+    row->columns = first + extra;
+    target->write->extra = extra;
+    u32 count = keys.count + extra;
+    PlanNode *node = plan__node(b, PLAN_PROJECT, count);
+    PlanExpr **exprs = KEEP_ARRAY(b, PlanExpr *, count);
+    if (node == NULL || exprs == NULL) return NULL;
+    for (u32 i = 0; i < keys.count; i++) {
+        exprs[i] = plan__lower(b, keys.items[i], &env);
+        if (exprs[i] == NULL) return NULL;
+    }
+    u32 at = keys.count;
+    for (u32 i = 0; i < core->source_count; i++) {
+        if (row->base[i] < 0) continue;
+        for (u32 c = 0; c < core->source[i]->cell_count; c++) {
+            exprs[at] = plan__column(b, (u32)layout->base[i] + c, NULL);
+            if (exprs[at++] == NULL) return NULL;
+        }
+    }
+    node->input = input;
+    node->klass = input->klass;
+    node->rows = input->rows;
+    node->u.project.expr = exprs;
+    return node;
+}
+
+static const PlanScan *
+only_scan(const PlanNode *node)
+{
+    while (node != NULL && (node->kind == PLAN_PROJECT || node->kind == PLAN_FILTER))
+        node = node->input;
+    return node != NULL && node->kind == PLAN_SCAN ? &node->u.scan : NULL;
+}
+
+static bool
+is_one_row(const PlanScan *scan)
+{
+    const IndexDef *index = scan->index;
+    for (u32 i = 0; i < scan->eq_count; i++) {
+        if (scan->eq[i].value == NULL || scan->eq[i].null_safe) return false;
+    }
+    if (index == NULL && !scan->table->without_rowid) return scan->eq_count == 1;
+    if (index == NULL) index = scan->table->primary_key;
+    return index->unique && scan->eq_count == index->key_columns;
+}
+
+static bool
+set_has(const PlanWrite *write, u32 column)
+{
+    for (u32 i = 0; i < write->set_count; i++) {
+        if (write->set_column[i] == column) return true;
+    }
+    return false;
+}
+
+/* Must all targets be known before the first change?  Not if the scan cannot meet its own work. */
+static bool
+must_collect(const Target *target, const Change *change, const SetList *sets)
+{
+    const PlanWrite *write = target->write;
+    if (change->core->source_count != 1 || write->returning_count > 0) return true;
+    if (target->table->foreign_key_count > 0 || write->trigger_count > 0) return true;
+    const PlanScan *scan = only_scan(write->source);
+    if (scan == NULL || write->source->klass != PLAN_TOTAL) return true;
+    for (u32 i = 0; i < change->core->where.count; i++) {
+        if (plan__has_sub(change->core->where.items[i])) return true;
+    }
+    for (u32 i = 0; sets != NULL && i < sets->count; i++) {
+        const PlanExpr *value = sets->value.items[i];
+        if (plan__has_sub(value) || value->klass != PLAN_TOTAL) return true;
+    }
+    if (is_one_row(scan)) return false;
+    if (write->kind == WRITE_DELETE) return true;
+    if (write->generated_count > 0) return true;
+    const IndexDef *index = scan->index;
+    if (index == NULL && target->table->without_rowid) index = target->table->primary_key;
+    if (set_has(write, COLUMN_ROWID) || set_has(write, target->table->rowid_column)) return true;
+    if (index == NULL) return false;
+    if (index->where_sql != NULL) return true;
+    for (u32 i = 0; i < index->key_columns; i++) {
+        u16 column = index->column[i].column;
+        if (column == COLUMN_EXPR || set_has(write, column)) return true;
+    }
+    return false;
+}
+
+static bool
+refuse_view(Binder *b, const TableDef *table)
+{
+    if (!table->is_view) return true;
+    bind__fail(b, ERR_SQL, "cannot modify %s because it is a view", table->name);
+    return false;
+}
+
+bool
+plan__update(Binder *b, const AstUpdate *ast)
+{
+    if (!bind__with_push(b, ast->with)) return false;
+    const TableDef *table = plan__target_table(b, &ast->target);
+    if (table == NULL || !refuse_view(b, table)) return false;
+    Target target = {0};
+    Change change = {0};
+    if (!plan__target_init(b, &target, table, &ast->target, WRITE_UPDATE)) return false;
+    if (!change_begin(b, &change, &target, ast->from)) return false;
+    SetList sets = {0};
+    PlanWrite *write = target.write;
+    write->conflict = plan__conflict((u8)ast->conflict);
+    bool good = plan__bind_sets(b, &target, &ast->sets, &sets) &&
+                bind__conjuncts(b, ast->where, &change.core->where, 0) &&
+                change_on(b, &change, ast->from);
+    bind__scope_pop(b);
+    if (!good) return false;
+    write->set_count = sets.count;
+    write->set_column = sets.column;
+    /* The scan needs what WHERE needs; SET reads the row as the row program loads it. */
+    Join join = {0};
+    u8 *used = target.source->used;
+    target.source->used = BIND_ARRAY(b, u8, table->column_count + 1u);
+    if (target.source->used == NULL) return false;
+    for (u32 i = 0; i <= table->column_count; i++)
+        target.source->used[i] = 0;
+    for (u32 i = 0; i < table->column_count; i++) {
+        for (u32 k = 0; k < change.core->where.count && used[i] != 0; k++) {
+            const PlanExpr *term = change.core->where.items[k];
+            if (plan__has_sub(term) || plan__reads_column(term, target.source, i)) {
+                target.source->used[i] = used[i];
+                break;
+            }
+        }
+    }
+    for (u32 i = 0; change.core->source_count > 1 && i <= table->column_count; i++)
+        target.source->used[i] |= used[i];
+    write->source = change_source(b, &change, &target, &join, false);
+    if (write->source == NULL) return false;
+    write->set_expr = plan__lower_list(b, &sets.value, target.env);
+    if (write->set_expr == NULL) return false;
+    if (!plan__target_table_parts(b, &target)) return false;
+    if (!plan__returning(b, &target, &ast->returning)) return false;
+    write->collect = must_collect(&target, &change, &sets);
+    return true;
+}
+
+bool
+plan__delete(Binder *b, const AstDelete *ast)
+{
+    if (!bind__with_push(b, ast->with)) return false;
+    const TableDef *table = plan__target_table(b, &ast->target);
+    if (table == NULL || !refuse_view(b, table)) return false;
+    bool ignore;
+    if (!bind__authorize(b, PLAN_AUTH_DELETE, table->name, NULL, table->schema, &ignore))
+        return false;
+    Target target = {0};
+    Change change = {0};
+    if (!plan__target_init(b, &target, table, &ast->target, WRITE_DELETE)) return false;
+    if (!change_begin(b, &change, &target, NULL)) return false;
+    bool good = bind__conjuncts(b, ast->where, &change.core->where, 0);
+    bind__scope_pop(b);
+    if (!good) return false;
+    PlanWrite *write = target.write;
+    Join join = {0};
+    write->source = change_source(b, &change, &target, &join, false);
+    if (write->source == NULL) return false;
+    if (!plan__target_table_parts(b, &target)) return false;
+    if (!plan__returning(b, &target, &ast->returning)) return false;
+    write->collect = must_collect(&target, &change, NULL);
+    write->truncate = ast->where == NULL && ast->returning.count == 0 &&
+                      write->trigger_count == 0 && write->foreign_child_count == 0 && !ignore;
+    return true;
+}
