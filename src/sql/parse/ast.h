@@ -173,13 +173,9 @@ typedef enum AstRaise {
 } AstRaise;
 
 /* AstExpr.flags */
-#define AST_FLAG_NOT ((u16)1) /* NOT BETWEEN, NOT LIKE, NOT IN */
-#define AST_FLAG_PARENS                                                                            \
-    ((u16)2)                       /* Was written in parentheses; `outer` of the span tells where. \
-                                    */
+#define AST_FLAG_NOT      ((u16)1) /* NOT BETWEEN, NOT LIKE, NOT IN */
+#define AST_FLAG_PARENS   ((u16)2) /* Was written in parentheses. */
 #define AST_FLAG_DISTINCT ((u16)4) /* IS [NOT] DISTINCT FROM spelling */
-#define AST_FLAG_FROM_CLAUSE \
-    ((u16)8) /* Reserved for the binder: came from an ON or USING clause. */
 
 /* A column reference: name, table.name or schema.table.name. */
 typedef struct AstQualifier {
@@ -270,6 +266,7 @@ struct AstExpr {
         struct {
             AstExpr *operand;
             Span type; /* {offset, 0} when empty; AS with no type is allowed. */
+            Slice type_text;
         } cast;
         struct {
             AstExpr *operand, *low, *high;

@@ -339,6 +339,7 @@ parse__cast(Parser *P, Token word, Operand operand, Span type, Token close)
     if (expr == NULL) return (Operand){0};
     expr->u.cast.operand = operand.expr;
     expr->u.cast.type = type;
+    expr->u.cast.type_text = SLICE(P->text + type.offset, type.bytes);
     return operand_of(expr);
 }
 

@@ -57,8 +57,8 @@ parse__column_begin(Parser *P, Token name, Span type)
     AstColumnDef *column = LIST_ADD(P, &P->columns);
     if (column == NULL) return;
     if (P->columns.count > P->columns_max) {
-        parse__fail(P, -1, "too many columns on %.*s", (int)name.bytes,
-                    (const char *)P->text + name.offset);
+        Slice table = P->table != NULL ? P->table->name.text : SLICE_NONE;
+        parse__fail(P, -1, "too many columns on %.*s", (int)table.bytes, (const char *)table.p);
     }
     column->name = parse__name(P, name);
     column->type = type;

@@ -32,11 +32,11 @@
  * grow.  lemon's template allocates with malloc, realloc and free; here they mean the following.
  * `p` and `pParser` are the engine at the places of use.
  */
-#define malloc(bytes)         driver_first_stack(p, bytes)
+#define malloc(bytes)         driver_no_stack()
 #define realloc(block, bytes) driver_grow_stack(p, block, bytes)
 #define free(block)           driver_free_stack(pParser, block)
 struct yyParser;
-static void *driver_first_stack(struct yyParser *engine, size_t bytes);
+static void *driver_no_stack(void);
 static void *driver_grow_stack(struct yyParser *engine, void *block, size_t bytes);
 static void driver_free_stack(struct yyParser *engine, void *block);
 }
@@ -803,18 +803,21 @@ typedef struct Driver {
 #undef realloc
 #undef free
 
+/* The engine asks for this only after its first rows were refused, which does not happen. */
 static void *
-driver_first_stack(struct yyParser *engine, size_t bytes)
+driver_no_stack(void)
 {
-    Driver *driver = (Driver *)engine; /* engine is its first member */
-    ASSERT(bytes == sizeof(driver->rows));
-    return driver->rows;
+    UNREACHABLE();
 }
 
 static void *
 driver_grow_stack(struct yyParser *engine, void *block, size_t bytes)
 {
     Driver *driver = (Driver *)engine;
+    if (block == NULL) {
+        ASSERT(bytes == sizeof(driver->rows));
+        return driver->rows;
+    }
     if (block != driver->rows) return mem_realloc(block, bytes);
     void *heap = mem_alloc(bytes);
     if (heap != NULL) memcpy(heap, block, sizeof(driver->rows));
@@ -905,7 +908,7 @@ parse__drive(Parser *P, bool lone_expr)
             }
         }
         sql_lemon_(engine, code, token);
-        if (UNLIKELY(engine->yytos - engine->yystack >= (ptrdiff_t)P->parser_depth_max)) {
+        if (UNLIKELY(engine->yytos - engine->yystack >= (ptrdiff_t)P->parser_depth_max - 1)) {
             parse__fail_code(P, ERR_SQL, "Recursion limit");
         }
         P->previous_end = offset;

@@ -23,7 +23,6 @@ set_error(Parser *P, Err err, i64 offset, const char *format, va_list args)
     char *text = bytes < 0 ? NULL : mem_alloc((size_t)bytes + 1);
     if (text == NULL) {
         P->err = ERR_NOMEM;
-        err_set(P->msg, ERR_NOMEM, NULL);
         return;
     }
     vsnprintf(text, (size_t)bytes + 1, format, args);
@@ -64,6 +63,15 @@ void
 parse__out_of_memory(Parser *P)
 {
     P->err = ERR_NOMEM;
+}
+
+/* The code stands for its text; to make one would take memory. */
+static void
+note_out_of_memory(ErrMsg *msg)
+{
+    if (msg == NULL) return;
+    err_clear(msg);
+    msg->err = ERR_NOMEM;
 }
 
 /* ---- Entry points ---- */
@@ -108,7 +116,7 @@ sql_parse(Arena *arena, Slice text, const ParseOptions *options, AstStatement **
     ASSERT(parser.consumed <= text.bytes);
     *consumed_out = parser.consumed;
     *statement_out = parser.err == OK ? parser.statement : NULL;
-    if (parser.err == ERR_NOMEM) err_set(msg, ERR_NOMEM, NULL);
+    if (parser.err == ERR_NOMEM) note_out_of_memory(msg);
     return parser.err;
 }
 
@@ -127,6 +135,6 @@ sql_parse_expr(Arena *arena, Slice text, const ParseOptions *options, AstExpr **
         if (rest.bytes != 0) parse__syntax_error(&parser, &rest);
     }
     *expr_out = parser.err == OK ? parser.lone : NULL;
-    if (parser.err == ERR_NOMEM) err_set(msg, ERR_NOMEM, NULL);
+    if (parser.err == ERR_NOMEM) note_out_of_memory(msg);
     return parser.err;
 }
