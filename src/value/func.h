@@ -46,6 +46,8 @@ struct FuncCall {
     void **aux;
     void (**aux_free)(void *);
     u32 aux_count;
+    /* Set by the step of min() and max(): this row is the one whose bare columns count. */
+    bool took_row;
 };
 
 /* Scalar: read argv, write *result_out (already NULL).  An error carries its text in call->msg. */

@@ -230,8 +230,11 @@ random_text(Rng *rng, u8 *p)
             if (rng_below(rng, 2)) p[i] = digits[rng_below(rng, oracle_is_new() ? 15 : 10)];
         }
     }
-    /* Older versions read a number before a NUL byte differently. */
+    /* Older versions read a number before a NUL byte, and broken UTF-8, differently. */
     if (!oracle_is_new() && memchr(p, 0, bytes) != NULL) p[0] = 'z';
+    for (size_t i = 0; i < bytes && !oracle_is_new(); i++) {
+        if (p[i] >= 0x80) p[i] = 'y';
+    }
     return bytes;
 }
 
