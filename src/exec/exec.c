@@ -83,6 +83,7 @@ open_parts(Exec *exec)
     }
     if (err == OK && plan->root != NULL && plan->write == NULL) {
         err = exec__node_open(exec, plan->root, &exec->root);
+        if (err == OK) exec__mark_streaming(exec->root);
     }
     if (err == OK && plan->write != NULL && plan->write->source != NULL) {
         ExecNode *source;
@@ -184,6 +185,7 @@ exec_start(Exec *exec, StoreTxn *const *txn_by_database, const Cell *params, u32
         exec->param = exec->param_own;
     }
     exec->run_no++;
+    exec->bind_no++;
     exec->running = true;
     exec->ended = false;
     exec->tripped = false;
@@ -209,10 +211,28 @@ run_fail(Exec *exec, Err err)
     return err;
 }
 
+/* A trip: what was read ahead is stale.  Go on behind the last row shown. */
+static Err
+trip_take(Exec *exec)
+{
+    exec->tripped = false;
+    exec->bind_no++;
+    if (exec->batch == NULL || exec->batch_next == 0) return OK;
+    REACHED("exec: a trip dropped rows read ahead");
+    Err err = exec__resume(exec, exec->root, exec->batch_next);
+    exec->batch = NULL;
+    exec->batch_next = 0;
+    return err;
+}
+
 /* The next row of a SELECT. */
 static Err
 select_step(Exec *exec, bool *row_out)
 {
+    if (UNLIKELY(exec->tripped)) {
+        Err err = trip_take(exec);
+        if (err != OK) return run_fail(exec, err);
+    }
     while (exec->batch == NULL || exec->batch_next == exec->batch->count) {
         if (exec->batch != NULL && exec->batch->err != OK) return run_fail(exec, exec->batch->err);
         Err err = exec__check(exec);
@@ -227,6 +247,9 @@ select_step(Exec *exec, bool *row_out)
     }
     exec__load_all(exec->batch, batch_at(exec->batch, exec->batch_next), exec->row);
     exec->batch_next++;
+    if (exec->env->trip_every != 0 && ++exec->shown % exec->env->trip_every == 0) {
+        exec->tripped = true;
+    }
     *row_out = true;
     return OK;
 }
@@ -269,6 +292,10 @@ Err
 exec_next_batch(Exec *exec, u32 want, const Batch **batch_out)
 {
     ASSERT(exec->running && exec->root != NULL && want > 0);
+    if (UNLIKELY(exec->tripped)) {
+        Err err = trip_take(exec);
+        if (err != OK) return run_fail(exec, err);
+    }
     if (exec->batch != NULL && exec->batch->err != OK) return run_fail(exec, exec->batch->err);
     Err err = exec__check(exec);
     if (err != OK) return run_fail(exec, err);

@@ -36,6 +36,7 @@ struct Exec {
     ErrMsg msg;
     u64 hash_seed;
     u64 run_no;  /* Counts runs; 0: never started. */
+    u64 bind_no; /* Changes when transactions may have been replaced: cursors bind again. */
     u64 data_no; /* Changes whenever kept subquery results have become invalid. */
 
     Cell *reg;            /* [plan->reg_count] */
@@ -68,6 +69,7 @@ struct Exec {
     const Batch *batch;
     u32 batch_next;
     u32 want;
+    u32 shown; /* Rows, for env->trip_every. */
     Cell *row; /* [plan->column_count] the current row */
 
     /* RETURNING rows. */

@@ -195,6 +195,19 @@ exec__keyset_find(const KeySet *set, Slice key)
     return found ? set->slot[at] - 1 : KEYSET_NONE;
 }
 
+/* Enter all entries into the empty slots. */
+static void
+slots_fill(KeySet *set)
+{
+    for (u32 i = 0; i < set->count; i++) {
+        u32 at = set->entry[i].hash & set->mask;
+        while (set->slot[at] != 0) {
+            at = (at + 1) & set->mask;
+        }
+        set->slot[at] = i + 1;
+    }
+}
+
 /* Make room for one entry more at a load of at most one half. */
 static Err
 keyset_grow(KeySet *set)
@@ -212,14 +225,18 @@ keyset_grow(KeySet *set)
     set->slot = slot;
     set->capacity = capacity;
     set->mask = slots - 1;
-    for (u32 i = 0; i < set->count; i++) {
-        u32 at = set->entry[i].hash & set->mask;
-        while (slot[at] != 0) {
-            at = (at + 1) & set->mask;
-        }
-        slot[at] = i + 1;
-    }
+    slots_fill(set);
     return OK;
+}
+
+void
+exec__keyset_truncate(KeySet *set, u32 count)
+{
+    ASSERT(count <= set->count);
+    if (count == set->count) return;
+    set->count = count;
+    memset(set->slot, 0, ((size_t)set->mask + 1) * sizeof(u32));
+    slots_fill(set);
 }
 
 Err

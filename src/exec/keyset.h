@@ -50,6 +50,8 @@ typedef struct KeySet {
 void exec__keyset_init(Exec *exec, KeySet *set);
 void exec__keyset_free(KeySet *set);
 void exec__keyset_clear(KeySet *set); /* Keeps the memory. */
+/* Forget all keys from number `count` on. */
+void exec__keyset_truncate(KeySet *set, u32 count);
 /* Number of the key, or KEYSET_NONE. */
 u32 exec__keyset_find(const KeySet *set, Slice key);
 /* Add it unless it is there; *added_out (may be NULL) says which. */

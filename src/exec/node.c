@@ -106,6 +106,60 @@ exec__rewind(Exec *exec, ExecNode *node)
     node->ops->rewind(exec, node);
 }
 
+Err
+exec__resume(Exec *exec, ExecNode *node, u32 used)
+{
+    ASSERT(used >= 1 && used <= node->out.count);
+    return node->ops->resume != NULL ? node->ops->resume(exec, node, used) : OK;
+}
+
+u32
+exec__live_row(const Batch *batch, u32 at)
+{
+    if (batch->sel == NULL) return at;
+    u32 low = 0, high = batch->count;
+    while (high - low > 1) {
+        u32 middle = low + (high - low) / 2;
+        if (batch->sel[middle] <= at) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    ASSERT(batch->sel[low] == at);
+    return low;
+}
+
+/* Blocking operators hold what they have read, so nothing below them goes stale.  The rest marks
+   its own inputs in its constructor's order: input, right, and what it lists itself. */
+void
+exec__mark_streaming(ExecNode *node)
+{
+    if (node == NULL) return;
+    node->streaming = true;
+    switch (node->plan->kind) {
+    case PLAN_FILTER:
+    case PLAN_PROJECT:
+    case PLAN_LIMIT:
+    case PLAN_DISTINCT:
+    case PLAN_HASH_JOIN: exec__mark_streaming(node->input); break;
+    case PLAN_LOOP_JOIN:
+        exec__mark_streaming(node->input);
+        exec__mark_streaming(node->right);
+        break;
+    case PLAN_GROUP:
+        if (node->plan->u.group.ordered) exec__mark_streaming(node->input);
+        break;
+    case PLAN_OR_SCAN:
+    case PLAN_COMPOUND:
+        for (u32 i = 0; i < node->part_count; i++) {
+            exec__mark_streaming(node->part[i]);
+        }
+        break;
+    default: break;
+    }
+}
+
 static void
 next_watched(Exec *exec, ExecNode *node, u32 want)
 {

@@ -10,6 +10,8 @@
  *   3. Only total expressions are evaluated for rows that nobody has asked for.
  *   4. After a batch with count 0 or an error, an operator is not asked again before a rewind.
  *   5. Rewinding does no work: the first next() after it does.
+ *   6. A streaming node (one with no blocking operator above it) can say for each live row of its
+ *      last batch how to go on behind that row.
  */
 #pragma once
 
@@ -23,17 +25,25 @@ typedef struct NodeOps {
     /* The run is over: let go of cursors and large memory. */
     void (*reset)(Exec *exec, ExecNode *node);
     void (*close)(Exec *exec, ExecNode *node);
+    /*
+     * A trip: the first `used` (at least one) live rows of the last batch have been consumed, the
+     * rest is stale.  Go on behind them with what the data are now.  NULL: there is nothing ahead.
+     */
+    Err (*resume)(Exec *exec, ExecNode *node, u32 used);
 } NodeOps;
 
 struct ExecNode {
     const PlanNode *plan;
     const NodeOps *ops;
     ExecNode *input, *right;
+    u32 part_count; /* Arms of UNION ALL, terms of an OR scan. */
+    ExecNode **part;
     Batch out;
     Cell **buffer; /* Per column of `out`, [capacity]; columns that pass through do not use it. */
     u32 capacity;
-    u32 rows_max; /* Rows of one batch, so that it stays within bounds for wide rows. */
-    Arena bytes;  /* What cells of `out` point to; emptied at each next(). */
+    bool streaming; /* No blocking operator stands above. */
+    u32 rows_max;   /* Rows of one batch, so that it stays within bounds for wide rows. */
+    Arena bytes;    /* What cells of `out` point to; emptied at each next(). */
     ExecNodeCounters counters;
     /* Read row by row by exec__node_next(). */
     const Batch *pulled;
@@ -47,6 +57,12 @@ void exec__node_close(Exec *exec, ExecNode *node); /* NULL is allowed. */
 void exec__node_reset(Exec *exec, ExecNode *node);
 void exec__rewind(Exec *exec, ExecNode *node);
 const Batch *exec__next(Exec *exec, ExecNode *node, u32 want);
+/* See NodeOps.resume. */
+MUST_CHECK Err exec__resume(Exec *exec, ExecNode *node, u32 used);
+/* Mark the streaming nodes from the root down. */
+void exec__mark_streaming(ExecNode *node);
+/* Which live row of `batch` stands at position `at`. */
+u32 exec__live_row(const Batch *batch, u32 at);
 
 /* Constructors, one a kind; they allocate their struct, whose first member is the ExecNode. */
 MUST_CHECK Err exec__one_row_new(Exec *exec, const PlanNode *plan, ExecNode **node_out);

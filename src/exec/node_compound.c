@@ -13,7 +13,6 @@
 
 typedef struct Compound {
     ExecNode node;
-    ExecNode **arm;
     u32 current; /* UNION ALL: the arm that runs. */
     bool arm_open;
     KeyMaker maker;
@@ -43,7 +42,7 @@ union_all_next(Exec *exec, Compound *compound, u32 want)
 {
     ExecNode *node = &compound->node;
     while (compound->current < node->plan->u.compound.arm_count) {
-        ExecNode *arm = compound->arm[compound->current];
+        ExecNode *arm = node->part[compound->current];
         if (!compound->arm_open) exec__rewind(exec, arm);
         compound->arm_open = true;
         const Batch *in = exec__next(exec, arm, want);
@@ -89,9 +88,10 @@ set_row(Exec *exec, Compound *compound, u32 arm)
 static Err
 arm_run(Exec *exec, Compound *compound, u32 arm)
 {
-    exec__rewind(exec, compound->arm[arm]);
+    exec__rewind(exec, compound->node.part[arm]);
     for (;;) {
-        const Batch *in = exec__next(exec, compound->arm[arm], exec__demand(exec, BATCH_ROWS_MAX));
+        const Batch *in = exec__next(exec, compound->node.part[arm],
+                                     exec__demand(exec, BATCH_ROWS_MAX));
         for (u32 i = 0; i < in->count; i++) {
             exec__load_all(in, batch_at(in, i), compound->row);
             Err err = set_row(exec, compound, arm);
@@ -184,6 +184,17 @@ compound_next(Exec *exec, ExecNode *node, u32 want)
     compound->next += count;
 }
 
+static Err
+compound_resume(Exec *exec, ExecNode *node, u32 used)
+{
+    Compound *compound = (Compound *)node;
+    if (node->plan->u.compound.op == SET_UNION_ALL) {
+        return exec__resume(exec, node->part[compound->current], used);
+    }
+    compound->next -= node->out.count - used;
+    return OK;
+}
+
 static void
 compound_reset(Exec *exec, ExecNode *node)
 {
@@ -209,6 +220,7 @@ compound_close(Exec *exec, ExecNode *node)
 
 static const NodeOps compound_ops = {.next = compound_next,
                                      .rewind = compound_rewind,
+                                     .resume = compound_resume,
                                      .reset = compound_reset,
                                      .close = compound_close};
 
@@ -221,16 +233,18 @@ exec__compound_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     u32 arms = plan->u.compound.arm_count;
     exec__keyset_init(exec, &compound->keys);
     exec__rowbuf_init(exec, &compound->rows, plan->columns);
-    compound->arm = ARENA_NEW_ARRAY(&exec->arena, ExecNode *, MAX_OF(arms, 1u));
+    compound->node.part = ARENA_NEW_ARRAY(&exec->arena, ExecNode *, MAX_OF(arms, 1u));
     compound->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->columns, 1u));
-    if (compound->arm == NULL || compound->row == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    if (compound->node.part == NULL || compound->row == NULL)
+        return exec__fail(exec, ERR_NOMEM, NULL);
     if (plan->u.compound.op != SET_UNION_ALL) {
         err = exec__keymaker_init(exec, &compound->maker, plan->u.compound.collation,
                                   plan->columns);
         if (err != OK) return exec__fail(exec, err, NULL);
     }
     for (u32 i = 0; err == OK && i < arms; i++) {
-        err = exec__node_open(exec, plan->u.compound.arm[i], &compound->arm[i]);
+        err = exec__node_open(exec, plan->u.compound.arm[i], &compound->node.part[i]);
+        if (err == OK && plan->u.compound.op == SET_UNION_ALL) compound->node.part_count++;
     }
     return err;
 }

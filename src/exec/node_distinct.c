@@ -11,6 +11,7 @@ typedef struct Distinct {
     KeySet seen;
     Buf last; /* Ordered: key of the row before. */
     bool has_last;
+    u32 seen_before; /* Keys in `seen` when the batch was begun. */
     Cell *row;
     u16 *sel;
 } Distinct;
@@ -50,6 +51,7 @@ distinct_next(Exec *exec, ExecNode *node, u32 want)
         const Batch *in = exec__next(exec, node->input, want);
         u32 count = 0;
         Err err = OK;
+        distinct->seen_before = distinct->seen.count;
         for (u32 i = 0; err == OK && i < in->count; i++) {
             bool is_new = false;
             u32 at = batch_at(in, i);
@@ -66,6 +68,25 @@ distinct_next(Exec *exec, ExecNode *node, u32 want)
         node->out.sel = distinct->sel;
         return;
     }
+}
+
+static Err
+distinct_resume(Exec *exec, ExecNode *node, u32 used)
+{
+    Distinct *distinct = (Distinct *)node;
+    const Batch *in = &node->input->out;
+    u32 at = node->out.sel[used - 1];
+    if (node->plan->u.distinct.ordered) {
+        Slice key;
+        exec__load_all(in, at, distinct->row);
+        Err err = exec__key_make(&distinct->maker, distinct->row, &key);
+        buf_clear(&distinct->last);
+        if (err == OK) err = buf_append(&distinct->last, key.p, key.bytes);
+        if (err != OK) return exec__fail(exec, err, NULL);
+    } else {
+        exec__keyset_truncate(&distinct->seen, distinct->seen_before + used);
+    }
+    return exec__resume(exec, node->input, exec__live_row(in, at) + 1);
 }
 
 static void
@@ -87,6 +108,7 @@ distinct_close(Exec *exec, ExecNode *node)
 
 static const NodeOps distinct_ops = {.next = distinct_next,
                                      .rewind = distinct_rewind,
+                                     .resume = distinct_resume,
                                      .reset = distinct_reset,
                                      .close = distinct_close};
 

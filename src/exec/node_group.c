@@ -27,6 +27,8 @@ typedef struct Group {
     u32 next;        /* Group to show next, in order. */
     const Batch *in; /* Ordered: the input batch at hand. */
     u32 in_next;
+    bool row_kept;        /* The row at hand outlived its batch (after a trip): it comes next. */
+    Arena kept;           /* Its bytes. */
     Cell *row, *key_cell; /* Scratch. */
 } Group;
 
@@ -55,6 +57,7 @@ group_rewind(Exec *exec, ExecNode *node)
     group->pending = OK;
     group->in = NULL;
     group->in_next = 0;
+    group->row_kept = false;
     exec__rewind(exec, node->input);
 }
 
@@ -228,8 +231,12 @@ static Err
 ordered_input(Exec *exec, Group *group, u32 want)
 {
     groups_clear(group);
+    /* Streaming: one group, so that only the first row of the next one has been read. */
+    if (group->node.streaming) want = 1;
     for (;;) {
-        if (group->in == NULL || group->in_next == group->in->count) {
+        bool kept = group->row_kept;
+        group->row_kept = false;
+        if (!kept && (group->in == NULL || group->in_next == group->in->count)) {
             if (group->in != NULL && group->in->err != OK) return group->in->err;
             group->in = exec__next(exec, group->node.input,
                                    exec__demand(exec, MAX_OF(want, ASK_MIN)));
@@ -242,11 +249,14 @@ ordered_input(Exec *exec, Group *group, u32 want)
             }
         }
         Slice key;
-        exec__load_all(group->in, batch_at(group->in, group->in_next), group->row);
+        if (!kept) exec__load_all(group->in, batch_at(group->in, group->in_next), group->row);
         Err err = row_key(exec, group, &key);
         if (err != OK) return err;
         bool is_new = group->groups.rows == 0 || !slice_equal(key, buf_slice(&group->current));
-        if (is_new && group->groups.rows == want) break;
+        if (is_new && group->groups.rows == want) {
+            group->row_kept = kept;
+            break;
+        }
         if (is_new) {
             buf_clear(&group->current);
             err = buf_append(&group->current, key.p, key.bytes);
@@ -254,7 +264,7 @@ ordered_input(Exec *exec, Group *group, u32 want)
         }
         if (err == OK) err = group_feed(exec, group, group->groups.rows - 1, is_new);
         if (err != OK) return err;
-        group->in_next++;
+        if (!kept) group->in_next++;
     }
     Err err = exec__aggs_finish(exec, &group->aggs);
     return err == OK ? order_make(exec, group, false) : err;
@@ -323,6 +333,32 @@ group_next(Exec *exec, ExecNode *node, u32 want)
     groups_show(exec, group, want);
 }
 
+/*
+ * By hash everything is held.  Ordered: the group shown is whole, and the first row of the next
+ * one, read already, stays.
+ */
+static Err
+group_resume(Exec *exec, ExecNode *node, u32 used)
+{
+    Group *group = (Group *)node;
+    bool ordered = node->plan->u.group.ordered && key_count(group) > 0;
+    if (!ordered || group->complete || group->row_kept) {
+        group->next -= node->out.count - used;
+        return OK;
+    }
+    ASSERT(used == 1 && node->out.count == 1 && group->in_next < group->in->count);
+    exec__load_all(group->in, batch_at(group->in, group->in_next), group->row);
+    arena_reset(&group->kept);
+    for (u32 i = 0; i < node->input->plan->columns; i++) {
+        Err err = cell_copy(&group->row[i], &group->kept, &group->row[i]);
+        if (err != OK) return exec__fail(exec, err, NULL);
+    }
+    Err err = exec__resume(exec, node->input, group->in_next + 1);
+    group->in = NULL;
+    group->row_kept = true;
+    return err;
+}
+
 static void
 group_reset(Exec *exec, ExecNode *node)
 {
@@ -340,12 +376,16 @@ group_close(Exec *exec, ExecNode *node)
     exec__keymaker_free(&group->maker);
     exec__rowbuf_free(&group->groups);
     buf_free(&group->current);
+    arena_free(&group->kept);
     mem_free(group->order);
     mem_free(group->scratch);
 }
 
-static const NodeOps group_ops = {
-    .next = group_next, .rewind = group_rewind, .reset = group_reset, .close = group_close};
+static const NodeOps group_ops = {.next = group_next,
+                                  .rewind = group_rewind,
+                                  .resume = group_resume,
+                                  .reset = group_reset,
+                                  .close = group_close};
 
 Err
 exec__group_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
@@ -355,6 +395,7 @@ exec__group_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     Group *group = (Group *)*node_out;
     u32 keys = plan->u.group.key_count, bare = plan->u.group.bare_count;
     exec__keyset_init(exec, &group->keys);
+    arena_init(&group->kept, exec->env->account);
     exec__rowbuf_init(exec, &group->groups, keys + bare + 1);
     group->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->input->columns, 1u));
     group->key_cell = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(keys, 1u));

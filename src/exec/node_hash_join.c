@@ -13,7 +13,8 @@
 #include "exec/rowbuf.h"
 #include "exec/watch.h"
 
-#define ROW_NONE U32_MAX
+#define ROW_NONE   U32_MAX
+#define PROBE_KEPT ((u16)0xFFFF) /* The probe row kept over a trip. */
 
 typedef struct HashJoin {
     ExecNode node;
@@ -36,8 +37,13 @@ typedef struct HashJoin {
     bool row_matched;
     bool probe_done;
     u32 unmatched_next; /* RIGHT and FULL, after the probe side. */
-    Cell *row;          /* Scratch: probe cells ++ build cells. */
-    Cell *key;          /* Scratch. */
+    /* Streaming: where each output row came from. */
+    u16 *probe_of;  /* Live row of the probe batch; not for unmatched build rows. */
+    u32 *build_of;  /* Build row or ROW_NONE. */
+    u32 from_probe; /* So many output rows have a probe row. */
+    Arena kept;     /* Bytes of the probe row at hand after a trip. */
+    Cell *row;      /* Scratch: probe cells ++ build cells. */
+    Cell *key;      /* Scratch. */
 } HashJoin;
 
 static u8
@@ -169,6 +175,12 @@ static void
 emit(HashJoin *join, u32 at, bool with_probe, u32 build_row_no)
 {
     ExecNode *node = &join->node;
+    if (join->probe_of != NULL) {
+        join->build_of[at] = build_row_no;
+        u16 probe = join->probe == NULL ? PROBE_KEPT : (u16)(join->probe_next - 1);
+        if (with_probe) join->probe_of[at] = probe;
+        if (with_probe) join->from_probe = at + 1;
+    }
     for (u32 i = 0; i < join->probe_columns; i++) {
         node->buffer[i][at] = with_probe ? join->row[i] : cell_null();
     }
@@ -269,6 +281,11 @@ probe_more(Exec *exec, HashJoin *join, u32 want, u32 count, bool *stop_out)
         if (count > 0) return OK;
         *stop_out = false;
     }
+    if (count > 0) {
+        /* They belong to a row kept over a trip; resuming must not find a newer probe batch. */
+        *stop_out = true;
+        return OK;
+    }
     join->probe = exec__next(exec, join->node.input, want);
     join->probe_next = 0;
     if (join->probe->count == 0) {
@@ -279,12 +296,56 @@ probe_more(Exec *exec, HashJoin *join, u32 want, u32 count, bool *stop_out)
     return exec__check(exec);
 }
 
+static Err
+streaming_start(Exec *exec, HashJoin *join)
+{
+    join->probe_of = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
+    join->build_of = ARENA_NEW_ARRAY(&exec->arena, u32, BATCH_ROWS_MAX);
+    bool whole = join->probe_of != NULL && join->build_of != NULL;
+    return whole ? OK : exec__fail(exec, ERR_NOMEM, NULL);
+}
+
+/* The build side stays as it is; the probe side goes on behind the row shown last. */
+static Err
+hash_resume(Exec *exec, ExecNode *node, u32 used)
+{
+    HashJoin *join = (HashJoin *)node;
+    u32 last = used - 1;
+    if (last >= join->from_probe) {
+        join->unmatched_next = join->build_of[last] + 1;
+        return OK;
+    }
+    u8 kind = kind_of(join);
+    join->unmatched_next = 0;
+    join->probe_done = false;
+    bool kept = join->probe_of[last] == PROBE_KEPT;
+    if (!kept) {
+        exec__load_all(join->probe, batch_at(join->probe, join->probe_of[last]), join->row);
+        arena_reset(&join->kept);
+    }
+    for (u32 i = 0; !kept && i < join->probe_columns; i++) {
+        Err err = cell_copy(&join->row[i], &join->kept, &join->row[i]);
+        if (err != OK) return exec__fail(exec, err, NULL);
+    }
+    u32 row = join->build_of[last];
+    join->row_matched = row != ROW_NONE;
+    join->in_chain = row != ROW_NONE && kind != JOIN_SEMI;
+    join->candidate = join->in_chain ? candidate_after(join, row) : ROW_NONE;
+    if (kept) return OK;
+    Err err = exec__resume(exec, node->input, (u32)join->probe_of[last] + 1);
+    join->probe = NULL;
+    join->probe_next = 0;
+    return err;
+}
+
 static void
 hash_next(Exec *exec, ExecNode *node, u32 want)
 {
     HashJoin *join = (HashJoin *)node;
     u32 count = 0;
     Err err = exec__out_reserve(exec, node, want);
+    join->from_probe = 0;
+    if (err == OK && node->streaming && join->probe_of == NULL) err = streaming_start(exec, join);
     if (err == OK && !join->built) err = build(exec, join);
     while (err == OK && count < want && !join->probe_done) {
         if (!join->in_chain) {
@@ -336,10 +397,14 @@ hash_close(Exec *exec, ExecNode *node)
     mem_free(join->next);
     mem_free(join->matched);
     exec__watch_close(&join->watch);
+    arena_free(&join->kept);
 }
 
-static const NodeOps hash_ops = {
-    .next = hash_next, .rewind = hash_rewind, .reset = hash_reset, .close = hash_close};
+static const NodeOps hash_ops = {.next = hash_next,
+                                 .rewind = hash_rewind,
+                                 .resume = hash_resume,
+                                 .reset = hash_reset,
+                                 .close = hash_close};
 
 Err
 exec__hash_join_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
@@ -353,6 +418,7 @@ exec__hash_join_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     join->build_columns = plan->right->columns;
     exec__rowbuf_init(exec, &join->rows, join->build_columns);
     exec__keyset_init(exec, &join->keys);
+    arena_init(&join->kept, exec->env->account);
     join->row = ARENA_NEW_ARRAY(&exec->arena, Cell,
                                 MAX_OF(join->probe_columns + join->build_columns, 1u));
     join->key = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(keys, 1u));

@@ -3,6 +3,9 @@
  *
  * Output rows show outer cells through the outer batch, so one output batch never spans two outer
  * batches; inner cells are copied, because the inner batch is gone with the next inner call.
+ *
+ * After a trip the join goes on behind the inner row that made the last row shown.  Therefore a
+ * streaming join ends its batch with each inner batch, unless the inner side has one row at most.
  */
 #include "exec/exec__write.h"
 #include "exec/node.h"
@@ -16,7 +19,12 @@ typedef struct LoopJoin {
     bool inner_open;    /* The inner side runs for live row outer_next - 1. */
     bool matched;
     size_t copied_bytes; /* Of inner cells in the batch being made. */
-    Cell *row;           /* Scratch: outer cells ++ inner cells. */
+    /* Streaming: where each output row came from. */
+    u16 *outer_of; /* Live row of the outer batch. */
+    u16 *inner_of; /* Live row of the inner batch, or INNER_DONE. */
+    bool single;   /* The inner side has one row at most. */
+    Arena kept;    /* Bytes of the outer row at hand after a trip. */
+    Cell *row;     /* Scratch: outer cells ++ inner cells. */
 } LoopJoin;
 
 static void
@@ -36,11 +44,18 @@ yields_inner(const LoopJoin *join)
     return kind == JOIN_INNER || kind == JOIN_LEFT;
 }
 
+#define OUTER_KEPT ((u16)0xFFFF) /* The outer row kept over a trip. */
+#define INNER_DONE ((u16)0xFFFF) /* The outer row needs no further inner rows. */
+
 /* One output row from the scratch row; NULLs on the inner side unless `with_inner`. */
 static Err
-emit(Exec *exec, LoopJoin *join, u32 at, bool with_inner)
+emit(Exec *exec, LoopJoin *join, u32 at, bool with_inner, u32 inner)
 {
     ExecNode *node = &join->node;
+    if (join->outer_of != NULL) {
+        join->outer_of[at] = join->outer == NULL ? OUTER_KEPT : (u16)(join->outer_next - 1);
+        join->inner_of[at] = (u16)inner;
+    }
     for (u32 i = 0; i < join->outer_columns; i++) {
         node->buffer[i][at] = join->row[i];
     }
@@ -77,7 +92,7 @@ inner_finish(Exec *exec, LoopJoin *join, u32 *count)
     u8 kind = join->node.plan->u.loop.join;
     join->inner_open = false;
     if (join->matched || (kind != JOIN_LEFT && kind != JOIN_ANTI)) return OK;
-    Err err = emit(exec, join, *count, false);
+    Err err = emit(exec, join, *count, false, INNER_DONE);
     if (err == OK) (*count)++;
     return err;
 }
@@ -102,11 +117,11 @@ inner_step(Exec *exec, LoopJoin *join, u32 want, u32 *count)
         if (first_only) {
             join->inner_open = false;
             if (join->node.plan->u.loop.join == JOIN_ANTI) return OK;
-            err = emit(exec, join, *count, false);
+            err = emit(exec, join, *count, false, INNER_DONE);
             if (err == OK) (*count)++;
             return err;
         }
-        err = emit(exec, join, *count, true);
+        err = emit(exec, join, *count, true, join->single ? INNER_DONE : i);
         if (err != OK) return err;
         (*count)++;
     }
@@ -126,6 +141,11 @@ outer_more(Exec *exec, LoopJoin *join, u32 want, u32 count, bool *end_out)
         if (count > 0) return OK;
         *end_out = false;
     }
+    if (count > 0) {
+        /* They belong to a row kept over a trip; resuming must not find a newer outer batch. */
+        *end_out = true;
+        return OK;
+    }
     join->outer = exec__next(exec, join->node.input, want);
     join->outer_next = 0;
     if (join->outer->count == 0) {
@@ -135,6 +155,53 @@ outer_more(Exec *exec, LoopJoin *join, u32 want, u32 count, bool *end_out)
     return exec__check(exec);
 }
 
+static Err
+streaming_start(Exec *exec, LoopJoin *join)
+{
+    join->outer_of = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
+    join->inner_of = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
+    bool whole = join->outer_of != NULL && join->inner_of != NULL;
+    return whole ? OK : exec__fail(exec, ERR_NOMEM, NULL);
+}
+
+static Err
+loop_resume(Exec *exec, ExecNode *node, u32 used)
+{
+    LoopJoin *join = (LoopJoin *)node;
+    const PlanNode *plan = node->plan;
+    u32 outer = join->outer_of[used - 1], inner = join->inner_of[used - 1];
+    join->inner_open = inner != INNER_DONE;
+    join->matched = true;
+    if (join->inner_open) {
+        /* Rows from inner batches but the last one are followed by INNER_DONE ones only. */
+        if (outer != OUTER_KEPT) {
+            exec__load_all(join->outer, batch_at(join->outer, outer), join->row);
+            arena_reset(&join->kept);
+        }
+        for (u32 i = 0; outer != OUTER_KEPT && i < join->outer_columns; i++) {
+            Err err = cell_copy(&join->row[i], &join->kept, &join->row[i]);
+            if (err != OK) return exec__fail(exec, err, NULL);
+        }
+        for (u32 i = 0; i < plan->u.loop.bind_count; i++) {
+            exec->reg[plan->u.loop.bind_reg[i]] = join->row[plan->u.loop.bind_column[i]];
+        }
+        Err err = exec__resume(exec, node->right, inner + 1);
+        if (err != OK) return err;
+    }
+    if (outer == OUTER_KEPT) return OK;
+    Err err = exec__resume(exec, node->input, outer + 1);
+    join->outer = NULL;
+    join->outer_next = 0;
+    return err;
+}
+
+static void
+loop_close(Exec *exec, ExecNode *node)
+{
+    (void)exec;
+    arena_free(&((LoopJoin *)node)->kept);
+}
+
 static void
 loop_next(Exec *exec, ExecNode *node, u32 want)
 {
@@ -142,6 +209,7 @@ loop_next(Exec *exec, ExecNode *node, u32 want)
     u32 count = 0;
     join->copied_bytes = 0;
     Err err = exec__out_reserve(exec, node, want);
+    if (err == OK && node->streaming && join->outer_of == NULL) err = streaming_start(exec, join);
     while (err == OK && count < want) {
         if (!join->inner_open) {
             bool end = false;
@@ -152,11 +220,35 @@ loop_next(Exec *exec, ExecNode *node, u32 want)
         err = inner_step(exec, join, want, &count);
         /* Keep the batch within bounds when inner rows are wide. */
         if (join->copied_bytes > BATCH_BYTES_MAX) break;
+        if (node->streaming && count > 0 && join->inner_of[count - 1] != INNER_DONE) break;
     }
     exec__out_rows(node, count, err);
 }
 
-static const NodeOps loop_ops = {.next = loop_next, .rewind = loop_rewind};
+static const NodeOps loop_ops = {
+    .next = loop_next, .rewind = loop_rewind, .resume = loop_resume, .close = loop_close};
+
+/* Can the plan node give more than one row? */
+static bool
+is_single(const PlanNode *plan)
+{
+    while (plan->kind == PLAN_FILTER || plan->kind == PLAN_PROJECT) {
+        plan = plan->input;
+    }
+    if (plan->kind == PLAN_ONE_ROW) return true;
+    if (plan->kind != PLAN_SCAN || plan->u.scan.eq_count == 0) return false;
+    const PlanScan *scan = &plan->u.scan;
+    for (u32 i = 0; i < scan->eq_count; i++) {
+        if (scan->eq[i].value == NULL) return false;
+    }
+    const IndexDef *key = scan->index != NULL ? scan->index : scan->table->primary_key;
+    if (key == NULL) return true; /* By rowid. */
+    if (!key->unique || scan->eq_count < key->key_columns) return false;
+    for (u32 i = 0; i < scan->eq_count; i++) {
+        if (scan->eq[i].null_safe) return false;
+    }
+    return true;
+}
 
 Err
 exec__loop_join_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
@@ -168,6 +260,8 @@ exec__loop_join_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
         return exec__fail(exec, ERR_INTERNAL, "a loop join cannot be RIGHT or FULL");
     }
     join->outer_columns = plan->input->columns;
+    join->single = is_single(plan->right);
+    arena_init(&join->kept, exec->env->account);
     join->row = ARENA_NEW_ARRAY(&exec->arena, Cell,
                                 MAX_OF(plan->input->columns + plan->right->columns, 1u));
     if (join->row == NULL) return exec__fail(exec, ERR_NOMEM, NULL);

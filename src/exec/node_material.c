@@ -67,6 +67,14 @@ material_next(Exec *exec, ExecNode *node, u32 want)
     rows_next(exec, node, &material->rows, &material->next, want);
 }
 
+static Err
+material_resume(Exec *exec, ExecNode *node, u32 used)
+{
+    (void)exec;
+    ((Material *)node)->next -= node->out.count - used;
+    return OK;
+}
+
 static void
 material_rewind(Exec *exec, ExecNode *node)
 {
@@ -95,6 +103,7 @@ material_close(Exec *exec, ExecNode *node)
 
 static const NodeOps material_ops = {.next = material_next,
                                      .rewind = material_rewind,
+                                     .resume = material_resume,
                                      .reset = material_reset,
                                      .close = material_close};
 
@@ -149,7 +158,15 @@ cte_next(Exec *exec, ExecNode *node, u32 want)
     node->out.last = true;
 }
 
-static const NodeOps cte_ops = {.next = cte_next, .rewind = cte_rewind};
+static Err
+cte_resume(Exec *exec, ExecNode *node, u32 used)
+{
+    (void)exec;
+    ((CteScan *)node)->next -= node->out.count - used;
+    return OK;
+}
+
+static const NodeOps cte_ops = {.next = cte_next, .rewind = cte_rewind, .resume = cte_resume};
 
 Err
 exec__cte_scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
@@ -366,6 +383,8 @@ recursive_next(Exec *exec, ExecNode *node, u32 want)
 {
     Recursive *recursion = (Recursive *)node;
     u32 count = 0;
+    /* Streaming: one row, so that no step has run ahead of the row shown. */
+    if (node->streaming) want = 1;
     Err err = recursive_start(exec, recursion);
     if (err == OK) err = exec__out_reserve(exec, node, want);
     while (err == OK && count < want && recursion->left != 0) {

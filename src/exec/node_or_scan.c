@@ -7,8 +7,8 @@
 
 typedef struct OrScan {
     ExecNode node;
-    ExecNode **term;
     u32 current;
+    u32 *seen_after; /* By live row of the output: keys in `seen` behind it. */
     ExecProgram *filter;
     KeyMaker maker;
     KeySet seen;
@@ -23,7 +23,7 @@ or_scan_rewind(Exec *exec, ExecNode *node)
     scan->current = 0;
     exec__keyset_clear(&scan->seen);
     exec__keymaker_reset(&scan->maker);
-    if (node->plan->u.or_scan.term_count > 0) exec__rewind(exec, scan->term[0]);
+    if (node->plan->u.or_scan.term_count > 0) exec__rewind(exec, node->part[0]);
 }
 
 /* Is the row new, and does it pass the filter? */
@@ -50,14 +50,16 @@ or_scan_next(Exec *exec, ExecNode *node, u32 want)
     OrScan *scan = (OrScan *)node;
     const PlanNode *plan = node->plan;
     while (scan->current < plan->u.or_scan.term_count) {
-        const Batch *in = exec__next(exec, scan->term[scan->current], want);
+        const Batch *in = exec__next(exec, node->part[scan->current], want);
         u32 count = 0;
         Err err = OK;
         for (u32 i = 0; err == OK && i < in->count; i++) {
             bool take = false;
             u32 at = batch_at(in, i);
             err = row_take(exec, scan, in, at, &take);
-            if (err == OK && take) scan->sel[count++] = (u16)at;
+            if (err != OK || !take) continue;
+            scan->seen_after[count] = scan->seen.count;
+            scan->sel[count++] = (u16)at;
         }
         bool term_done = in->count == 0 && in->err == OK;
         if (err == OK) err = in->err;
@@ -71,10 +73,19 @@ or_scan_next(Exec *exec, ExecNode *node, u32 want)
         if (!term_done) continue;
         scan->current++;
         if (scan->current < plan->u.or_scan.term_count) {
-            exec__rewind(exec, scan->term[scan->current]);
+            exec__rewind(exec, node->part[scan->current]);
         }
     }
     exec__out_end(node, OK);
+}
+
+static Err
+or_scan_resume(Exec *exec, ExecNode *node, u32 used)
+{
+    OrScan *scan = (OrScan *)node;
+    ExecNode *term = node->part[scan->current];
+    exec__keyset_truncate(&scan->seen, scan->seen_after[used - 1]);
+    return exec__resume(exec, term, exec__live_row(&term->out, scan->sel[used - 1]) + 1);
 }
 
 static void
@@ -86,8 +97,10 @@ or_scan_close(Exec *exec, ExecNode *node)
     exec__keymaker_free(&scan->maker);
 }
 
-static const NodeOps or_scan_ops = {
-    .next = or_scan_next, .rewind = or_scan_rewind, .close = or_scan_close};
+static const NodeOps or_scan_ops = {.next = or_scan_next,
+                                    .rewind = or_scan_rewind,
+                                    .resume = or_scan_resume,
+                                    .close = or_scan_close};
 
 Err
 exec__or_scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
@@ -97,16 +110,19 @@ exec__or_scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     OrScan *scan = (OrScan *)*node_out;
     u32 terms = plan->u.or_scan.term_count;
     exec__keyset_init(exec, &scan->seen);
-    scan->term = ARENA_NEW_ARRAY(&exec->arena, ExecNode *, MAX_OF(terms, 1u));
+    scan->seen_after = ARENA_NEW_ARRAY(&exec->arena, u32, BATCH_ROWS_MAX);
+    scan->node.part = ARENA_NEW_ARRAY(&exec->arena, ExecNode *, MAX_OF(terms, 1u));
     scan->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->columns, 1u));
     scan->sel = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
-    if (scan->term == NULL || scan->row == NULL || scan->sel == NULL) {
+    if (scan->seen_after == NULL || scan->node.part == NULL || scan->row == NULL ||
+        scan->sel == NULL) {
         return exec__fail(exec, ERR_NOMEM, NULL);
     }
     err = exec__keymaker_init(exec, &scan->maker, NULL, plan->u.or_scan.key_count);
     if (err != OK) return exec__fail(exec, err, NULL);
     for (u32 i = 0; err == OK && i < terms; i++) {
-        err = exec__node_open(exec, plan->u.or_scan.term[i], &scan->term[i]);
+        err = exec__node_open(exec, plan->u.or_scan.term[i], &scan->node.part[i]);
+        if (err == OK) scan->node.part_count++;
     }
     if (err == OK && plan->u.or_scan.filter != NULL) {
         err = exec__compile(exec, plan->u.or_scan.filter, &scan->filter);

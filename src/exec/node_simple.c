@@ -114,7 +114,16 @@ values_next(Exec *exec, ExecNode *node, u32 want)
     exec__out_rows(node, done, err);
 }
 
-static const NodeOps values_ops = {.next = values_next, .rewind = values_rewind};
+static Err
+values_resume(Exec *exec, ExecNode *node, u32 used)
+{
+    (void)exec;
+    ((Values *)node)->next -= node->out.count - used;
+    return OK;
+}
+
+static const NodeOps values_ops = {
+    .next = values_next, .rewind = values_rewind, .resume = values_resume};
 
 Err
 exec__values_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
@@ -188,7 +197,15 @@ filter_next(Exec *exec, ExecNode *node, u32 want)
     }
 }
 
-static const NodeOps filter_ops = {.next = filter_next, .rewind = input_rewind};
+static Err
+filter_resume(Exec *exec, ExecNode *node, u32 used)
+{
+    const Batch *in = &node->input->out;
+    return exec__resume(exec, node->input, exec__live_row(in, node->out.sel[used - 1]) + 1);
+}
+
+static const NodeOps filter_ops = {
+    .next = filter_next, .rewind = input_rewind, .resume = filter_resume};
 
 /* Scratch row for programs over a row of `columns` cells. */
 static Cell *
@@ -260,7 +277,14 @@ project_next(Exec *exec, ExecNode *node, u32 want)
     node->out.last = in->last;
 }
 
-static const NodeOps project_ops = {.next = project_next, .rewind = input_rewind};
+static Err
+project_resume(Exec *exec, ExecNode *node, u32 used)
+{
+    return exec__resume(exec, node->input, used);
+}
+
+static const NodeOps project_ops = {
+    .next = project_next, .rewind = input_rewind, .resume = project_resume};
 
 Err
 exec__project_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
@@ -290,8 +314,9 @@ typedef struct Limit {
     ExecNode node;
     ExecProgram *limit, *offset;
     bool started;
-    i64 left; /* Rows still to give; -1: no limit. */
-    i64 skip; /* Rows still to drop. */
+    i64 left;    /* Rows still to give; -1: no limit. */
+    i64 skip;    /* Rows still to drop. */
+    u32 dropped; /* Of the input batch at hand. */
     u16 *sel;
 } Limit;
 
@@ -326,6 +351,7 @@ limit_next(Exec *exec, ExecNode *node, u32 want)
         u32 drop = (u32)MIN_OF((u64)in->count, (u64)limit->skip);
         u32 give = (u32)MIN_OF((u64)(in->count - drop), useful);
         limit->skip -= drop;
+        limit->dropped = drop;
         if (give == 0 && in->count > 0 && in->err == OK) continue;
         if (limit->left > 0) limit->left -= give;
         for (u32 i = 0; drop > 0 && i < give; i++) {
@@ -340,7 +366,16 @@ limit_next(Exec *exec, ExecNode *node, u32 want)
     }
 }
 
-static const NodeOps limit_ops = {.next = limit_next, .rewind = limit_rewind};
+static Err
+limit_resume(Exec *exec, ExecNode *node, u32 used)
+{
+    Limit *limit = (Limit *)node;
+    if (limit->left >= 0) limit->left += node->out.count - used;
+    return exec__resume(exec, node->input, limit->dropped + used);
+}
+
+static const NodeOps limit_ops = {
+    .next = limit_next, .rewind = limit_rewind, .resume = limit_resume};
 
 Err
 exec__limit_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)

@@ -83,6 +83,14 @@ sort_next(Exec *exec, ExecNode *node, u32 want)
     sort->next += count;
 }
 
+static Err
+sort_resume(Exec *exec, ExecNode *node, u32 used)
+{
+    (void)exec;
+    ((Sort *)node)->next -= node->out.count - used;
+    return OK;
+}
+
 static void
 sort_reset(Exec *exec, ExecNode *node)
 {
@@ -99,8 +107,11 @@ sort_close(Exec *exec, ExecNode *node)
     exec__sorter_free(&((Sort *)node)->sorter);
 }
 
-static const NodeOps sort_ops = {
-    .next = sort_next, .rewind = sort_rewind, .reset = sort_reset, .close = sort_close};
+static const NodeOps sort_ops = {.next = sort_next,
+                                 .rewind = sort_rewind,
+                                 .resume = sort_resume,
+                                 .reset = sort_reset,
+                                 .close = sort_close};
 
 Err
 exec__sort_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)

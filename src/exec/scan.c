@@ -169,14 +169,14 @@ point_fetch(Exec *exec, Scan *scan)
 static Err
 cursor_ready(Exec *exec, Scan *scan)
 {
-    if (scan->cursor_run == exec->run_no) return OK;
+    if (scan->cursor_bind == exec->bind_no) return OK;
     if (scan->cursor == NULL) {
         Err err = store_cursor_open(scan->txn, scan->tree, &scan->cursor);
         if (err != OK) return exec__fail_store(exec, err, scan->txn);
     } else {
         store_cursor_rebind(scan->cursor, scan->txn, scan->tree);
     }
-    scan->cursor_run = exec->run_no;
+    scan->cursor_bind = exec->bind_no;
     return OK;
 }
 
@@ -195,6 +195,26 @@ range_start(Exec *exec, Scan *scan)
     return err;
 }
 
+/* After a trip: behind the key of the last row used, in the transaction as it is now. */
+static Err
+seek_behind(Exec *exec, Scan *scan)
+{
+    const PlanScan *plan = &scan->node.plan->u.scan;
+    bool found;
+    scan->txn = exec__txn(exec, plan->table);
+    Err err = cursor_ready(exec, scan);
+    if (err != OK) return err;
+    err = plan->backwards
+              ? store_cursor_set_bound(scan->cursor, buf_slice(&scan->range.low), true)
+              : store_cursor_set_bound(scan->cursor, buf_slice(&scan->range.high), false);
+    if (err == OK) {
+        err = store_cursor_seek(scan->cursor, plan->backwards ? STORE_SEEK_LT : STORE_SEEK_GT,
+                                buf_slice(&scan->behind), &found);
+    }
+    scan->seek_behind = false;
+    return err == OK ? OK : exec__fail_store(exec, err, scan->txn);
+}
+
 /* Have at least one unread entry in the run, or scan->state == SCAN_DONE. */
 Err
 exec__scan_fill(Exec *exec, Scan *scan, u32 want)
@@ -205,6 +225,7 @@ exec__scan_fill(Exec *exec, Scan *scan, u32 want)
         bool empty;
         scan->txn = exec__txn(exec, plan->table);
         scan->fetch_rows = want;
+        scan->seek_behind = false;
         err = bounds_start(exec, scan, &empty);
         if (err != OK) return err;
         scan->state = empty ? SCAN_DONE : SCAN_OPEN;
@@ -220,6 +241,7 @@ exec__scan_fill(Exec *exec, Scan *scan, u32 want)
             continue;
         }
         err = exec__check(exec);
+        if (err == OK && scan->seek_behind) err = seek_behind(exec, scan);
         if (err != OK) break;
         scan->run_next = 0;
         scan->run.rows = 0;
@@ -283,6 +305,13 @@ scan_next(Exec *exec, ExecNode *node, u32 want)
     Scan *scan = (Scan *)node;
     u32 count = 0;
     Err err = OK;
+    if (node->streaming && scan->entry_of == NULL) {
+        scan->entry_of = ARENA_NEW_ARRAY(&exec->arena, u32, BATCH_ROWS_MAX);
+        if (scan->entry_of == NULL) {
+            exec__out_end(node, exec__fail(exec, ERR_NOMEM, NULL));
+            return;
+        }
+    }
     while (count == 0) {
         arena_reset(&node->bytes);
         err = exec__scan_fill(exec, scan, want);
@@ -303,6 +332,7 @@ scan_next(Exec *exec, ExecNode *node, u32 want)
             }
             scan->run_next++;
             if (!keep) continue;
+            if (node->streaming) scan->entry_of[count] = scan->run_next - 1;
             for (u32 i = 0; i < node->plan->columns; i++) {
                 node->buffer[i][count] = scan->row[i];
             }
@@ -311,6 +341,25 @@ scan_next(Exec *exec, ExecNode *node, u32 want)
         if (err != OK) break;
     }
     exec__out_rows(node, count, err);
+}
+
+static Err
+scan_resume(Exec *exec, ExecNode *node, u32 used)
+{
+    Scan *scan = (Scan *)node;
+    if (scan->range.point) {
+        scan->run_next = scan->run.rows;
+        return OK;
+    }
+    Slice key = scan->run.key[scan->entry_of[used - 1]];
+    buf_clear(&scan->behind);
+    Err err = buf_append(&scan->behind, key.p, key.bytes);
+    if (err != OK) return exec__fail(exec, err, NULL);
+    scan->seek_behind = true;
+    scan->run = (StoreRun){.end = false};
+    scan->run_next = 0;
+    scan->fetch_rows = 1;
+    return OK;
 }
 
 static void
@@ -330,7 +379,7 @@ scan_reset(Exec *exec, ExecNode *node)
     scan->run_next = 0;
     store_cursor_close(scan->cursor);
     scan->cursor = NULL;
-    scan->cursor_run = 0;
+    scan->cursor_bind = 0;
 }
 
 static void
@@ -341,14 +390,18 @@ scan_close(Exec *exec, ExecNode *node)
     store_cursor_close(scan->cursor);
     range_free(&scan->range);
     buf_free(&scan->table_key);
+    buf_free(&scan->behind);
     arena_free(&scan->bounds);
     for (u32 i = 0; scan->list != NULL && i < node->plan->u.scan.eq_count; i++) {
         if (scan->list[i].used) exec__rowbuf_free(&scan->list[i].values);
     }
 }
 
-static const NodeOps scan_ops = {
-    .next = scan_next, .rewind = scan_rewind, .reset = scan_reset, .close = scan_close};
+static const NodeOps scan_ops = {.next = scan_next,
+                                 .rewind = scan_rewind,
+                                 .resume = scan_resume,
+                                 .reset = scan_reset,
+                                 .close = scan_close};
 
 static Err
 key_list_open(Exec *exec, Scan *scan, u32 part)

@@ -40,7 +40,10 @@ typedef struct Scan {
     u8 state; /* ScanState */
     StoreTxn *txn;
     StoreCursor *cursor;
-    u64 cursor_run; /* The run in which it was bound to its transaction. */
+    u64 cursor_bind;  /* exec->bind_no when it was bound to its transaction. */
+    bool seek_behind; /* After a trip: fetch from behind `behind` on. */
+    Buf behind;
+    u32 *entry_of; /* Streaming: by output row, its entry in the run. */
     u32 fetch_rows;
     StoreRun run;
     u32 run_next;

@@ -416,10 +416,11 @@ kit_expect(Kit *k, PlanNode *root, const char *expected)
 {
     static const u32 sizes[] = {0, 1, 2, 3, 2048};
     Plan *plan = kit_plan(k, root);
-    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+    for (size_t i = 0; i < 2 * COUNT_OF(sizes); i++) {
         ErrMsg msg = {0};
         Exec *exec;
-        k->env.batch_rows = sizes[i];
+        k->env.batch_rows = sizes[i / 2];
+        k->env.trip_every = i % 2; /* A trip after every row changes nothing. */
         Err err = exec_open(plan, &k->env, &exec, &msg);
         if (err != OK) fail_msg("exec_open: %s", err_message(&msg));
         for (u32 run = 0; run < 2; run++) {
@@ -429,6 +430,7 @@ kit_expect(Kit *k, PlanNode *root, const char *expected)
         exec_close(exec);
     }
     k->env.batch_rows = 0;
+    k->env.trip_every = 0;
 }
 
 /* The row program is not linked into these tests. */
