@@ -173,17 +173,16 @@ portion_flush(Portion *portion, const IndexDef *index, StoreTxn *txn, ErrMsg *ms
     return OK;
 }
 
-Err
-index_build(Exec *exec, const IndexDef *index, StoreTxn *txn, MemAccount *account, u64 memory_bytes,
-            ErrMsg *msg)
+static Err
+build_from(Exec *exec, const IndexDef *index, const ExecEnv *env, StoreTxn *txn, ErrMsg *msg)
 {
     Arena arena;
     EntryMaker maker;
     Portion portion = {0};
     bool row = false;
-    if (memory_bytes == 0) memory_bytes = PORTION_BYTES;
-    arena_init(&arena, account);
-    arena_init(&portion.bytes, account);
+    u64 portion_bytes = env->memory_budget_bytes != 0 ? env->memory_budget_bytes : PORTION_BYTES;
+    arena_init(&arena, env->account);
+    arena_init(&portion.bytes, env->account);
     Err err = maker_open(&maker, index, &arena, msg);
     if (err != OK) goto done;
     for (;;) {
@@ -199,7 +198,7 @@ index_build(Exec *exec, const IndexDef *index, StoreTxn *txn, MemAccount *accoun
             err = err_set(msg, err, NULL);
             goto done;
         }
-        if (portion.bytes_held >= memory_bytes) {
+        if (portion.bytes_held >= portion_bytes) {
             err = portion_flush(&portion, index, txn, msg);
             if (err != OK) goto done;
         }
@@ -214,11 +213,33 @@ done:
     return err;
 }
 
+/* Open and start the run of `plan`; closed with exec_close(). */
+static Err
+open_run(const Plan *plan, const ExecEnv *env, StoreTxn *const *txn_by_database, Exec **exec_out,
+         ErrMsg *msg)
+{
+    Err err = exec_open(plan, env, exec_out, msg);
+    if (err != OK) return err;
+    err = exec_start(*exec_out, txn_by_database, NULL, 0);
+    return err == OK ? OK : fail_run(*exec_out, err, msg);
+}
+
+Err
+exec_index_build(const Plan *plan, const IndexDef *index, const ExecEnv *env,
+                 StoreTxn *const *txn_by_database, ErrMsg *msg)
+{
+    Exec *exec = NULL;
+    Err err = open_run(plan, env, txn_by_database, &exec, msg);
+    if (err == OK) err = build_from(exec, index, env, txn_by_database[index->table->database], msg);
+    exec_close(exec);
+    return err;
+}
+
 /* ---- checking ---- */
 
 typedef struct Findings {
     u32 *left;
-    IndexFinding report;
+    ExecFinding report;
     void *arg;
     Buf text;
 } Findings;
@@ -259,13 +280,11 @@ check_entry(const EntryMaker *maker, StoreTxn *txn, u64 row_no, Findings *findin
                                      (unsigned long long)row_no, index->name));
 }
 
-Err
-index_check(Exec *exec, const IndexDef *index, StoreTxn *txn, u32 *findings_left,
-            IndexFinding report, void *arg, ErrMsg *msg)
+static Err
+check_from(Exec *exec, const IndexDef *index, StoreTxn *txn, Findings *findings, ErrMsg *msg)
 {
     Arena arena;
     EntryMaker maker;
-    Findings findings = {.left = findings_left, .report = report, .arg = arg};
     u64 rows = 0, entries = 0;
     Err store_err = OK;
     arena_init(&arena, NULL);
@@ -281,24 +300,39 @@ index_check(Exec *exec, const IndexDef *index, StoreTxn *txn, u32 *findings_left
         if (!row) break;
         rows++;
         err = maker_encode(&maker, exec_row(exec));
-        if (err == OK) err = check_entry(&maker, txn, rows, &findings, &store_err);
+        if (err == OK) err = check_entry(&maker, txn, rows, findings, &store_err);
         if (err != OK) err = err_set(msg, err, NULL);
         if (store_err != OK) err = fail_store(txn, store_err, msg);
-        if (err != OK || *findings_left == 0) goto done;
+        if (err != OK || *findings->left == 0) goto done;
     }
     err = store_count(txn, index->tree, &entries);
     if (err != OK) {
         err = fail_store(txn, err, msg);
     } else if (entries != rows) {
         err = finding_report(
-            &findings, buf_printf(&findings.text, "wrong # of entries in index %s", index->name));
+            findings, buf_printf(&findings->text, "wrong # of entries in index %s", index->name));
         if (err != OK) err = err_set(msg, err, NULL);
     }
 
 done:
-    buf_free(&findings.text);
     maker_close(&maker);
     arena_free(&arena);
+    return err;
+}
+
+Err
+exec_index_check(const Plan *plan, const IndexDef *index, const ExecEnv *env,
+                 StoreTxn *const *txn_by_database, u32 *findings_left, ExecFinding report,
+                 void *arg, ErrMsg *msg)
+{
+    Findings findings = {.left = findings_left, .report = report, .arg = arg};
+    Exec *exec = NULL;
+    Err err = open_run(plan, env, txn_by_database, &exec, msg);
+    if (err == OK) {
+        err = check_from(exec, index, txn_by_database[index->table->database], &findings, msg);
+    }
+    exec_close(exec);
+    buf_free(&findings.text);
     return err;
 }
 
@@ -323,8 +357,8 @@ check_row(const TableCodec *codec, Slice key, Slice record, u64 row_no, Arena *a
 }
 
 Err
-table_check(const TableDef *table, StoreTxn *txn, u32 *findings_left, IndexFinding report,
-            void *arg, ErrMsg *msg)
+exec_table_check(const TableDef *table, StoreTxn *txn, u32 *findings_left, ExecFinding report,
+                 void *arg, ErrMsg *msg)
 {
     Arena arena, row_arena;
     TableCodec codec;
