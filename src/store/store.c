@@ -5,6 +5,7 @@
  * The registry hangs on the process (slot RT_SLOT_STORE); its mutex is held through an open and
  * through the last close, so that nobody joins a store that is half there.
  */
+#include "store/file.h"
 #include "store/store_private.h"
 #include "store/store_root.h"
 #include "store/wal/wal.h"
@@ -114,7 +115,7 @@ store__failed(const Store *store)
 void
 store__after_commit(Store *store)
 {
-    (void)store;
+    if (UNLIKELY(file__is_due(store))) file__checkpoint_soon(store);
 }
 
 /* An object without trees, log or file. */
@@ -147,6 +148,7 @@ static void
 store_free(Store *store)
 {
     if (store == NULL) return;
+    file__close(store); /* Ends the helper, which may hold a snapshot. */
     ASSERT(store->live_count == 0);
     while (settle__run(store, U64_MAX)) {
     }
@@ -174,6 +176,22 @@ store_free(Store *store)
     wal_close(store->wal);
     mem_free(store->path);
     mem_free(store);
+}
+
+static Err
+open_file(RtProcess *process, const char *path, const StoreOptions *options, Store **store_out,
+          ErrMsg *msg)
+{
+    Store *store;
+    Err err = store_new(process, path, options, &store);
+    if (err != OK) return err_set(msg, err, "out of memory");
+    err = file__open(store, options, msg);
+    if (err != OK) {
+        store_free(store);
+        return err;
+    }
+    *store_out = store;
+    return OK;
 }
 
 static Err
@@ -240,7 +258,8 @@ open_named(RtProcess *process, StoreRoot *root, const char *path, const StoreOpt
         err = open_memory(process, path, options, &store);
         if (err != OK) return err_set(msg, err, "out of memory");
     } else {
-        return err_set(msg, ERR_UNSUPPORTED, "stores in files are not there yet");
+        err = open_file(process, path, options, &store, msg);
+        if (err != OK) return err;
     }
     store->root = root;
     store->next = root->stores;
@@ -266,9 +285,18 @@ store_open(RtProcess *process, const char *path, const StoreOptions *options, St
     Err err = rt_process_root(RT_SLOT_STORE, root_create, root_destroy, &root);
     if (err != OK) return err_set(msg, err, "out of memory");
     StoreRoot *stores = (StoreRoot *)root;
+    char *real = NULL;
+    if (!options->in_memory) {
+        err = rt_path_real(path, &real, msg);
+        if (err == ERR_NOTFOUND) {
+            return err_set(msg, ERR_CANTOPEN, "unable to open database file: %s", path);
+        }
+        if (err != OK) return err;
+    }
     rt_mutex_lock(&stores->mutex);
-    err = open_named(process, stores, path, options, store_out, msg);
+    err = open_named(process, stores, real == NULL ? path : real, options, store_out, msg);
     rt_mutex_unlock(&stores->mutex);
+    mem_free(real);
     return err;
 }
 
@@ -276,6 +304,7 @@ void
 store_close(Store *store)
 {
     if (store == NULL) return;
+    if (rt_process_is_foreign(store->process)) return; /* The parent's; touch nothing. */
     StoreRoot *root = store->root;
     if (root == NULL) {
         store_free(store);
@@ -317,16 +346,16 @@ Err
 store_step(Store *store, u64 budget, bool *more_out)
 {
     *more_out = settle__run(store, budget);
-    return OK;
+    if (!file__is_due(store)) return OK;
+    return file__checkpoint(store, false, NULL);
 }
 
 Err
 store_checkpoint(Store *store, ErrMsg *msg)
 {
-    (void)msg;
     while (settle__run(store, 65536)) {
     }
-    return OK;
+    return store->file == NULL ? OK : file__checkpoint(store, false, msg);
 }
 
 /* ---- watching ---- */
@@ -360,6 +389,7 @@ store_stats(Store *store, StoreStats *stats_out)
         rt_rwlock_unlock_shared(&tree->lock);
     }
     stats_out->memory_bytes = stats_out->version_bytes + nodes * sizeof(MtreeLeaf) + sizeof(Store);
+    if (store->file != NULL) stats_out->file_bytes = rt_load_relaxed(&store->file->file_bytes);
     if (store->wal != NULL) {
         WalStats wal;
         wal_stats(store->wal, &wal);

@@ -32,6 +32,7 @@ typedef struct Tree {
     RtU64 slots;      /* map.slots, for readers without the lock. */
     RtU64 number;     /* Highest number handed out, biased so that 0 is I64_MIN. */
     RtU32 key_locks;  /* Shared key locks in the lock table; changes under the wait latch. */
+    RtU64 created_ts; /* 0 while its creator runs. */
     RtU64 dropped_ts; /* 0, or when the drop was committed. */
     RtU64 bytes;      /* Memory of its versions. */
 } Tree;
@@ -154,6 +155,9 @@ Err txn__fail(StoreTxn *txn, Err err, const char *format, ...) PRINTF_LIKE(3, 4)
 TxnState *txn__state(StoreTxn *txn);
 /* Refuse calls of a transaction that cannot go on: doomed, failed log. */
 MUST_CHECK Err txn__usable(StoreTxn *txn);
+/* Begin with a snapshot of this instant, and the log positions that belong to it: everything
+   committed up to the snapshot has its record below *cut_out, all else above. */
+MUST_CHECK Err txn__begin_at_cut(Store *store, StoreTxn **txn_out, u64 *cut_out, u64 *oldest_out);
 void txn__list_append(TxnState *state, Version *version);
 void txn__list_remove(TxnState *state, Version *version);
 

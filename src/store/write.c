@@ -333,6 +333,7 @@ store_tree_create(StoreTxn *txn, StoreTreeKind kind, TreeId *tree_out)
     rt_fetch_add(&store->counters.version_bytes, version_cost(version));
     rt_fetch_add(&tree->bytes, version_cost(version));
     version->writer = txn->state;
+    txn->state->makes_trees = true;
     txn__list_append(txn->state, version);
     *tree_out = id;
     return OK;
@@ -349,7 +350,7 @@ store_tree_drop(StoreTxn *txn, TreeId tree_id)
     if (version == NULL) return txn__fail(txn, ERR_NOMEM, "out of memory");
     rt_fetch_add(&tree->bytes, version_cost(version));
     version->writer = txn->state;
-    txn->state->drops = true;
+    txn->state->makes_trees = true;
     txn__list_append(txn->state, version);
     return OK;
 }

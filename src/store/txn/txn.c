@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "store/file.h"
 #include "store/store_private.h"
 #include "store/txn/redo.h"
 #include "store/wal/wal.h"
@@ -154,6 +155,24 @@ store_txn_begin(Store *store, const StoreTxnOptions *options, StoreTxn **txn_out
     txn->dep = 0;
     rt_store_relaxed(&txn->interrupted, 0);
     *txn_out = txn;
+    return OK;
+}
+
+Err
+txn__begin_at_cut(Store *store, StoreTxn **txn_out, u64 *cut_out, u64 *oldest_out)
+{
+    StoreTxnOptions options = {.level = STORE_SNAPSHOT, .sync = STORE_SYNC_OFF};
+    Err err = store_txn_begin(store, &options, txn_out);
+    if (err != OK) return err;
+    StoreTxn *txn = *txn_out;
+    rt_latch_acquire(&store->txns_latch);
+    snapshot_leave(txn);
+    rt_latch_acquire(&store->commit_latch);
+    snapshot_take(txn);
+    *cut_out = wal_next(store->wal);
+    *oldest_out = wal_oldest(store->wal, *cut_out);
+    rt_latch_release(&store->commit_latch);
+    rt_latch_release(&store->txns_latch);
     return OK;
 }
 
@@ -405,6 +424,17 @@ commit_reader(StoreTxn *txn, ErrMsg *msg)
     return OK;
 }
 
+/* Date the trees that this commit creates and drops. */
+static void
+date_trees(Store *store, const TxnState *state, u64 ts)
+{
+    for (const Version *version = state->first; version != NULL; version = version->next) {
+        Tree *tree = store__tree(store, version->tree);
+        if (version->kind == VERSION_TREE_CREATE) rt_store_release(&tree->created_ts, ts);
+        if (version->kind == VERSION_TREE_DROP) rt_store_release(&tree->dropped_ts, ts);
+    }
+}
+
 /* The instant of the commit; commit latch held. */
 static void
 commit_publish(StoreTxn *txn, u64 lsn)
@@ -423,6 +453,7 @@ commit_publish(StoreTxn *txn, u64 lsn)
     }
     store->queue_newest = state;
     rt_fetch_add(&store->queue_length, 1);
+    if (UNLIKELY(state->makes_trees)) date_trees(store, state, ts);
     rt_store_release(&state->status, ts);
     rt_store_release(&store->last, ts);
     rt_fetch_add(&store->change_number, 1);
@@ -516,17 +547,6 @@ commit_writes(StoreTxn *txn)
     return OK;
 }
 
-/* From here on nobody may write to the trees that this commit dropped. */
-static void
-mark_dropped(Store *store, const TxnState *state)
-{
-    u64 ts = rt_load_relaxed(&state->status);
-    for (const Version *version = state->first; version != NULL; version = version->next) {
-        if (version->kind != VERSION_TREE_DROP) continue;
-        rt_store_release(&store__tree(store, version->tree)->dropped_ts, ts);
-    }
-}
-
 /* Wait as the commit's synchronous level asks. */
 static Err
 commit_harden(Store *store, StoreSync sync, u64 lsn, u64 dep)
@@ -547,6 +567,10 @@ store_txn_commit(StoreTxn *txn, ErrMsg *msg)
     if (err != OK) return commit_failed(txn, err, msg);
     if (state == NULL || state->count == 0) return commit_reader(txn, msg);
 
+    if (store->wal != NULL && UNLIKELY(!wal_is_begun(store->wal))) {
+        err = file__begin_log(store, &txn->error);
+        if (err != OK) return commit_failed(txn, err, msg);
+    }
     drop_locks(txn, TREE_NONE);
     err = commit_writes(txn);
     if (err == ERR_BUSY) {
@@ -556,7 +580,6 @@ store_txn_commit(StoreTxn *txn, ErrMsg *msg)
     if (err != OK) return commit_failed(txn, err, msg);
 
     /* Committed: from here on nothing can take it back. */
-    if (state->drops) mark_dropped(store, state);
     u64 lsn = state->lsn, dep = txn->dep, writes = state->count;
     StoreSync sync = (StoreSync)txn->sync;
     wait__ended(txn, state);

@@ -65,7 +65,7 @@ struct TxnState {
     bool full;    /* Committed with STORE_SYNC_FULL: valid once status is a timestamp. */
     bool pruned;  /* The settler has looked for versions that nobody needs. */
     bool owns_token;
-    bool drops;               /* The list may hold a VERSION_TREE_DROP. */
+    bool makes_trees;         /* The list may hold creations and drops of trees. */
     u64 lsn;                  /* End of the commit record; like `full`. */
     u64 id;                   /* Unique in the store. */
     Version *first, *last;    /* Oldest and newest write. */

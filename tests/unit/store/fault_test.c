@@ -1,0 +1,177 @@
+/*
+ * fault_test.c -- every I/O call and every allocation fails once.
+ *
+ * Method: one script opens a file, makes a tree, commits, undoes, checkpoints, reads, closes and
+ * opens again.  It is run with the nth allocation failing, then with the nth file call failing by
+ * each of several errors, for n = 1, 2, 3... until nothing fired.  Whatever happened, what was
+ * acknowledged is there when the store is opened without faults, every transaction is whole, and
+ * no memory or file is left.
+ */
+#include <errno.h>
+
+#include "rt/fault.h"
+#include "store_kit.h"
+
+#define COMMITS 6u
+#define ROWS    40u
+
+typedef struct Script {
+    Kit kit;
+    u32 acknowledged; /* Commits that returned OK. */
+    u32 tried;
+    TreeId tree;
+} Script;
+
+static Err
+put_number(StoreTxn *txn, TreeId tree, u32 key_no, u32 number)
+{
+    char key[16], value[16];
+    snprintf(key, sizeof(key), "key%04u", key_no);
+    snprintf(value, sizeof(value), "%u", number);
+    StoreVerdict verdict;
+    return store_put(txn, tree, kit_text(key), kit_text(value), STORE_PUT_ANY, &verdict);
+}
+
+/* Commit number `number` sets every row to it. */
+static Err
+commit_number(Script *script, Store *store, u32 number)
+{
+    StoreTxn *txn;
+    StoreTxnOptions options = {.level = STORE_SNAPSHOT,
+                               .sync = number % 3 == 0 ? STORE_SYNC_NORMAL : STORE_SYNC_FULL};
+    Err err = store_txn_begin(store, &options, &txn);
+    if (err != OK) return err;
+    if (number == 1) err = store_tree_create(txn, STORE_TREE_BYTES, &script->tree);
+    for (u32 i = 0; err == OK && i < ROWS; i++) {
+        err = put_number(txn, script->tree, i, number);
+    }
+    if (err == OK) {
+        StoreMark mark = store_txn_mark(txn);
+        err = put_number(txn, script->tree, 5, 99999);
+        StoreVerdict verdict;
+        if (err == OK) err = store_delete(txn, script->tree, kit_text("key0007"), &verdict);
+        store_txn_undo_to(txn, mark); /* Never fails. */
+    }
+    if (err != OK) {
+        store_txn_rollback(txn);
+        return err;
+    }
+    script->tried = number;
+    err = store_txn_commit(txn, NULL);
+    if (err == OK) script->acknowledged = number;
+    return err;
+}
+
+static Err
+run_script(Script *script)
+{
+    Store *store;
+    Err err = kit_try_open(&script->kit, &store, NULL);
+    if (err != OK) return err;
+    for (u32 number = 1; err == OK && number <= COMMITS; number++) {
+        err = commit_number(script, store, number);
+        if (err == OK && number == 4) err = store_checkpoint(store, NULL);
+    }
+    store_close(store);
+    if (err != OK) return err;
+    err = kit_try_open(&script->kit, &store, NULL);
+    if (err != OK) return err;
+    err = commit_number(script, store, COMMITS + 1);
+    store_close(store);
+    return err;
+}
+
+/* The store holds one whole transaction, at least the acknowledged and at most the tried one. */
+static void
+judge(Script *script)
+{
+    Store *store = kit_open(&script->kit);
+    kit_check(store);
+    StoreTxn *txn = kit_begin(store, STORE_SNAPSHOT);
+    u32 number = 0;
+    bool found = false;
+    Slice value;
+    TreeId tree = TREE_ROOT + 1;
+    if (store_get(txn, tree, kit_text("key0000"), &found, &value) == OK && found) {
+        number = (u32)strtoul((char[16]){(char)value.p[0], 0}, NULL, 10);
+    }
+    assert_true(number >= script->acknowledged && number <= script->tried);
+    for (u32 i = 0; number > 0 && i < ROWS; i++) {
+        char key[16], text[16];
+        snprintf(key, sizeof(key), "key%04u", i);
+        snprintf(text, sizeof(text), "%u", number);
+        kit_expect(txn, tree, key, text);
+    }
+    store_txn_rollback(txn);
+    store_close(store);
+}
+
+static void
+every_allocation_fails_once(void **state)
+{
+    (void)state;
+    Store *store = kit_open_memory(); /* The process's roots exist from here on. */
+    store_close(store);
+    bool fired = true;
+    u64 n;
+    for (n = 1; fired; n++) {
+        Script script = {0};
+        kit_start(&script.kit);
+        u64 blocks = mem_live_blocks();
+        mem_fail_arm(n, false);
+        Err err = run_script(&script);
+        fired = mem_fail_fired();
+        mem_fail_arm(0, false);
+        if (!fired) assert_int_equal(err, OK);
+        if (n > 2) assert_int_equal(mem_live_blocks(), blocks);
+        judge(&script);
+        kit_end(&script.kit);
+    }
+    assert_true(n > 50);
+}
+
+static u64
+one_fault(u64 n, int error, bool onwards)
+{
+    Script script = {0};
+    kit_start(&script.kit);
+    if (onwards) {
+        rt_fault_arm_onwards(n, error);
+    } else {
+        rt_fault_arm(n, error);
+    }
+    Err err = run_script(&script);
+    bool fired = rt_fault_fired();
+    rt_fault_arm(0, 0);
+    if (!fired) assert_int_equal(err, OK);
+    judge(&script);
+    kit_end(&script.kit);
+    return fired ? n : 0;
+}
+
+static void
+every_file_call_fails_once(void **state)
+{
+    (void)state;
+    static const int errors[] = {EIO, ENOSPC, EINTR, RT_FAULT_SHORT};
+    for (u32 i = 0; i < COUNT_OF(errors); i++) {
+        for (u32 onwards = 0; onwards < 2; onwards++) {
+            if (onwards != 0 && errors[i] != EIO && errors[i] != ENOSPC) continue;
+            u64 n = 1;
+            while (one_fault(n, errors[i], onwards != 0) != 0) {
+                n++;
+            }
+            assert_true(n > 30);
+        }
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_allocation_fails_once),
+        cmocka_unit_test(every_file_call_fails_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
