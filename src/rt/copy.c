@@ -1,8 +1,8 @@
 /*
- * copy.c -- copying bytes that others change meanwhile.
+ * copy.c -- copying bytes that others change meanwhile; the yield point of the simulator.
  */
 #include "base/base.h"
-#include "rt/word.h"
+#include "rt/process_impl.h"
 
 void
 rt_copy_racy(void *to, const void *from, size_t bytes)
@@ -20,3 +20,15 @@ rt_copy_racy(void *to, const void *from, size_t bytes)
     for (size_t i = 0; i < bytes % 8; i++)
         target_tail[i] = __atomic_load_n(&source_tail[i], __ATOMIC_RELAXED);
 }
+
+#ifdef WEFT_CHECK
+bool rt__sim_running;
+u32 rt__sim_held;
+void (*rt__sim_hook)(void);
+
+void
+rt__sim_yield(void)
+{
+    if (rt__sim_held == 0) rt__sim_hook();
+}
+#endif

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "rt/process_impl.h"
-#include "rt/sim/sim_task.h"
 #include "rt/time.h"
 
 const char *
@@ -40,7 +39,8 @@ i64
 rt_pid(void)
 {
     RtProcess *process = rt__self()->process;
-    return process->world != NULL ? rt__sim_pid(process) : getpid();
+    const RtHooks *hooks = rt__hooks(process);
+    return hooks != NULL && hooks->pid != NULL ? hooks->pid(process) : getpid();
 }
 
 /* The first line of a small file of /proc or /sys; "" when there is none. */

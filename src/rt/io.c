@@ -7,7 +7,6 @@
 #include <pthread.h>
 
 #include "rt/fault.h"
-#include "rt/fiber/pool.h"
 #include "rt/process_impl.h"
 
 /* Half of a transfer, at least one byte: what an armed RT_FAULT_SHORT makes of it. */
@@ -25,12 +24,8 @@ static void
 carry_out(RtProcess *process, RtIo *io)
 {
     RtTask *task = rt__self();
-    if (task->kind == RT_TASK_FIBER && rt__pool_takes(io->op)) {
-        rt__pool_run(process, io);
-        return;
-    }
-    if (task->kind != RT_TASK_THREAD) {
-        process->sys->io(process, io);
+    if (task->sched != NULL) {
+        task->sched->io(process, io);
         return;
     }
     /* A cancelled host thread must not unwind through our callers' locks. */

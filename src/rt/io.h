@@ -10,7 +10,7 @@
 #include <sys/uio.h>
 
 #include "rt/file.h"
-#include "rt/task.h"
+#include "rt/lock.h"
 
 typedef enum RtIoOp {
     RT_IO_OPEN, /* fd = directory or -1, name, flags (RT_FILE_*); result: descriptor */
@@ -47,6 +47,8 @@ typedef enum RtIoOp {
     RT_IO_SEND,
     RT_IO_SHUTDOWN, /* flags: 1 write only */
     RT_IO_PEER,     /* result: RtPeer */
+    RT_IO_CLOSE_SOCKET,
+    RT_IO_READY,    /* flags: RT_SOCKET_*; result: those that are possible now */
     RT_IO_COUNT_
 } RtIoOp;
 
@@ -79,8 +81,7 @@ typedef struct RtIo {
 
     /* For the ring and the pool. */
     struct RtIo *next;
-    RtU32 done; /* Parked on by the fiber that waits. */
-    RtTask *task;
+    RtEvent done; /* The fiber that asked waits for it. */
 } RtIo;
 
 /* A backend.  Each function belongs to a process; `process` is the caller's. */

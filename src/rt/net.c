@@ -70,7 +70,7 @@ socket_make(RtProcess *process, int fd, const RtAddress *peer, RtSocket **socket
 {
     RtSocket *socket = MEM_NEW(RtSocket);
     if (socket == NULL) {
-        (void)rt__io(process, &(RtIo){.op = RT_IO_CLOSE, .fd = fd});
+        (void)rt__io(process, &(RtIo){.op = RT_IO_CLOSE_SOCKET, .fd = fd});
         return err_set(msg, ERR_NOMEM, NULL);
     }
     socket->point = (RtPoint){.process = process, .fd = fd};
@@ -231,9 +231,30 @@ rt_socket_write(RtSocket *socket, const void *bytes, size_t count, u64 deadline_
 Err
 rt_socket_wait(RtSocket *socket, u32 what, u64 deadline_ns, u32 *ready_out)
 {
+    RtPoint *point = &socket->point;
     *ready_out = 0;
-    if (rt_process_is_foreign(socket->point.process)) return ERR_FOREIGN;
+    if (rt_process_is_foreign(point->process)) return ERR_FOREIGN;
+    if (rt_load_acquire(&point->is_shut)) {
+        *ready_out = what;
+        return OK;
+    }
+    /* A loop hears of changes only, and this one may have been heard: look first. */
+    i64 ready = rt__io(point->process, &(RtIo){.op = RT_IO_READY, .fd = point->fd, .flags = what});
+    if (ready > 0) {
+        *ready_out = (u32)ready;
+        return OK;
+    }
     return rt__point_wait(&socket->point, what, deadline_ns, ready_out);
+}
+
+Err
+rt_socket_when_readable(RtSocket *socket, u64 deadline_ns, RtTaskFn fn, void *arg)
+{
+    RtProcess *process = socket->point.process;
+    const RtHooks *hooks = rt__hooks(process);
+    if (rt_process_is_foreign(process)) return ERR_FOREIGN;
+    if (hooks == NULL) return ERR_CLOSED;
+    return hooks->when_readable(&socket->point, deadline_ns, fn, arg);
 }
 
 RtPeer
@@ -245,9 +266,15 @@ rt_socket_peer(RtSocket *socket)
 void
 rt_socket_watch_peer(RtSocket *socket, RtTask *task, bool on_finish)
 {
+    RtSocket *former = task->watched;
+    const RtKeeper *keeper;
+    if (former != NULL && (keeper = rt_load_acquire(&former->point.keeper)) != NULL)
+        keeper->watch(&former->point, NULL, false);
     task->watched = socket;
     task->watch_finish = on_finish;
     task->watched_ns = 0;
+    if (socket != NULL && (keeper = rt_load_acquire(&socket->point.keeper)) != NULL)
+        keeper->watch(&socket->point, task, on_finish);
 }
 
 void

@@ -46,6 +46,14 @@ MUST_CHECK Err rt_socket_write_some(RtSocket *socket, const void *bytes, size_t 
 #define RT_SOCKET_READABLE 1u
 #define RT_SOCKET_WRITABLE 2u
 MUST_CHECK Err rt_socket_wait(RtSocket *socket, u32 what, u64 deadline_ns, u32 *ready_out);
+/*
+ * Park a connection without a task: when the socket may be read, its peer has gone, it was shut
+ * down, or the deadline passed, fn(arg) runs on a new fiber of the loop this was called on.  Until
+ * then nobody else may wait for reading, and the socket may not be closed.  The caller is a fiber
+ * and touches the connection no more after the call.
+ * Errors: ERR_CLOSED (no loops, or they are stopping), ERR_NOMEM; then fn will not run.
+ */
+MUST_CHECK Err rt_socket_when_readable(RtSocket *socket, u64 deadline_ns, RtTaskFn fn, void *arg);
 typedef enum RtPeer { RT_PEER_OPEN, RT_PEER_FINISHED, RT_PEER_RESET } RtPeer;
 /* What is known of the peer now, without reading: FIN (it will send no more, unread bytes may
    remain) or reset.  Never waits. */

@@ -6,13 +6,23 @@
 #include "rt/io.h"
 #include "rt/net.h"
 
+typedef struct RtPoint RtPoint;
+
+/* Whoever registered a point (a loop, the simulator) hears of its end. */
+typedef struct RtKeeper {
+    void (*close)(RtPoint *point); /* Before the descriptor is closed. */
+    void (*shut)(RtPoint *point);  /* After is_shut: all waits shall end. */
+    void (*watch)(RtPoint *point, RtTask *task, bool on_finish); /* NULL task: end. */
+} RtKeeper;
+
 /* One descriptor that tasks wait for. */
-typedef struct RtPoint {
+struct RtPoint {
     RtProcess *process;
     int fd;
-    RtU32 is_shut;   /* Set by shutdown: waits end with ERR_CLOSED. */
-    void *loop_part; /* The loop's registration of it, owned by fiber/. */
-} RtPoint;
+    RtU32 is_shut; /* Set by shutdown: waits end. */
+    RtPtr keeper;  /* const RtKeeper, or NULL. */
+    RtPtr reg;     /* The keeper's part. */
+};
 
 struct RtListener {
     RtPoint point;

@@ -5,10 +5,8 @@
 #include <poll.h>
 #include <pthread.h>
 
-#include "rt/fiber/points.h"
 #include "rt/net_impl.h"
 #include "rt/process_impl.h"
-#include "rt/sim/sim_net.h"
 #include "rt/time.h"
 
 /* A thread in poll() hears neither a cancel nor a shutdown of a listener: it looks this often. */
@@ -50,18 +48,16 @@ rt__point_wait(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out)
     RtTask *task = rt__self();
     ASSERT(task->latches == 0 && task->guards == 0);
     *ready_out = 0;
-    switch ((RtTaskKind)task->kind) {
-    case RT_TASK_FIBER: return rt__fiber_point_wait(point, what, deadline_ns, ready_out);
-    case RT_TASK_SIM: return rt__sim_point_wait(point, what, deadline_ns, ready_out);
-    default: return thread_wait(point, what, deadline_ns, ready_out);
-    }
+    if (task->sched != NULL) return task->sched->point_wait(point, what, deadline_ns, ready_out);
+    return thread_wait(point, what, deadline_ns, ready_out);
 }
 
 void
 rt__point_close(RtPoint *point)
 {
-    if (point->loop_part != NULL) rt__fiber_point_close(point);
-    (void)rt__io(point->process, &(RtIo){.op = RT_IO_CLOSE, .fd = point->fd});
+    const RtKeeper *keeper = rt_load_acquire(&point->keeper);
+    if (keeper != NULL) keeper->close(point);
+    (void)rt__io(point->process, &(RtIo){.op = RT_IO_CLOSE_SOCKET, .fd = point->fd});
 }
 
 void
@@ -69,8 +65,6 @@ rt__point_shut(RtPoint *point)
 {
     rt_store(&point->is_shut, 1);
     (void)rt__io(point->process, &(RtIo){.op = RT_IO_SHUTDOWN, .fd = point->fd});
-    if (point->process->world != NULL)
-        rt__sim_point_shut(point);
-    else
-        rt__fiber_point_shut(point);
+    const RtKeeper *keeper = rt_load(&point->keeper);
+    if (keeper != NULL) keeper->shut(point);
 }

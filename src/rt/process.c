@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "rt/fiber/loops.h"
 #include "rt/process_impl.h"
 #include "rt/random.h"
 
@@ -122,7 +121,8 @@ rt_process_close(RtProcess *process)
         rt_store(&root->object, NULL);
         rt_store(&root->once.word, 0);
     }
-    rt__loops_close(process);
+    const RtHooks *hooks = rt__hooks(process);
+    if (hooks != NULL && hooks->close != NULL) hooks->close(process);
 }
 
 MemAccount *

@@ -5,6 +5,8 @@
 
 #include "rt/io.h"
 #include "rt/lock.h"
+#include "rt/loop.h"
+#include "rt/net_impl.h"
 #include "rt/process.h"
 
 /* The wait queues.  The lock is a three-state futex mutex of latch class. */
@@ -22,7 +24,34 @@ typedef struct RtRoot {
     RtRootDestroy destroy;
 } RtRoot;
 
-typedef struct RtFibers RtFibers; /* Loops, stacks and workers: fiber/. */
+/*
+ * How tasks of one kind wait: fibers and simulated tasks bring one, threads have none (NULL), so a
+ * program that starts no loops does not even link them.  `base` is the kind's own task.
+ */
+struct RtSched {
+    /* Until task->word has a wanted bit; returns it, or 0 at the deadline. */
+    u32 (*sleep)(RtTask *task, u64 deadline_ns, u32 wanted);
+    /* A bit of the task now current on `base` changed.  Any thread. */
+    void (*look)(RtTask *base);
+    void (*yield)(RtTask *task);
+    /* Give way if the slice is over. */
+    void (*slice)(RtTask *task, u64 now_ns);
+    /* Carry out a request, parked if it takes long. */
+    void (*io)(RtProcess *process, RtIo *io);
+    /* See point.h. */
+    Err (*point_wait)(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out);
+};
+
+/* What a process does differently when it has loops, or is simulated. */
+typedef struct RtHooks {
+    Err (*thread_start)(RtTask *task, RtTaskFn fn, void *arg, RtEvent *ended); /* NULL: pthread */
+    Err (*spawn)(RtProcess *process, u32 where, RtTaskFn fn, void *arg, const char *name);
+    Err (*group_spawn)(RtProcess *process, RtGroup *group, RtTaskFn fn, void *arg);
+    Err (*when_readable)(RtPoint *point, u64 deadline_ns, RtTaskFn fn, void *arg);
+    void (*close)(RtProcess *process); /* At rt_process_close(). */
+    u32 (*loop_count)(RtProcess *process);
+    i64 (*pid)(RtProcess *process);
+} RtHooks;
 
 struct RtProcess {
     const RtSys *sys;
@@ -32,7 +61,8 @@ struct RtProcess {
     RtU64 task_ids;
     MemAccount account;
     RtRoot roots[RT_SLOT_COUNT_];
-    RtPtr fibers; /* RtFibers, once loops run. */
+    RtPtr hooks; /* const RtHooks, once loops run or in the simulator; else NULL. */
+    void *loops; /* RtLoops, while hooks point to theirs. */
 
     /* Counters, relaxed. */
     _Atomic u64 threads, fiber_count, files, sockets;
@@ -71,8 +101,24 @@ u32 rt__task_sleep(RtTask *task, u64 deadline_ns, bool cancellable);
 void rt__task_wake(RtTask *task);
 
 /* Check builds in the simulator: no yield between these two. */
-void rt__sim_hold(void);
-void rt__sim_release(void);
+#ifdef WEFT_CHECK
+extern u32 rt__sim_held;
+extern void (*rt__sim_hook)(void); /* What a yield point does there. */
+#endif
+static inline void
+rt__sim_hold(void)
+{
+#ifdef WEFT_CHECK
+    if (UNLIKELY(rt__sim_running)) rt__sim_held++;
+#endif
+}
+static inline void
+rt__sim_release(void)
+{
+#ifdef WEFT_CHECK
+    if (UNLIKELY(rt__sim_running)) rt__sim_held--;
+#endif
+}
 
 static inline void
 rt__count(_Atomic u64 *counter, u64 change)
@@ -88,4 +134,10 @@ rt__pause(void)
 #elif defined(__aarch64__)
     __asm__ volatile("isb" ::: "memory");
 #endif
+}
+
+static inline const RtHooks *
+rt__hooks(RtProcess *process)
+{
+    return rt_load_acquire(&process->hooks);
 }

@@ -7,10 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "rt/fiber/fiber.h"
 #include "rt/net.h"
 #include "rt/process_impl.h"
-#include "rt/sim/sim_task.h"
 #include "rt/time.h"
 
 _Thread_local RtTls rt__tls;
@@ -73,8 +71,9 @@ rt_task_enter(RtTask *task)
     RtTask *previous = rt__self();
     ASSERT(previous->latches == 0 && task->latches == 0);
     RtTask *base = rt_load_relaxed(&previous->base);
-    if (base == NULL && previous->kind != RT_TASK_THREAD) base = previous;
+    if (base == NULL && previous->sched != NULL) base = previous;
     task->kind = previous->kind;
+    task->sched = previous->sched;
     task->loop = previous->loop;
     task->owner = previous->owner;
     task->is_heavy = previous->is_heavy;
@@ -98,15 +97,14 @@ rt_task_cancel(RtTask *task)
 {
     rt_yield_point();
     atomic_fetch_or(&task->word.atom, RT_TASK_CANCEL);
+    /* An embedded task knows its fiber by `base`; a fiber's own task is its own base. */
     RtTask *base = atomic_load(&task->base.atom);
-    if (base == NULL && task->kind == RT_TASK_FIBER) base = task;
-    if (base == NULL && task->kind == RT_TASK_SIM) base = task;
-    if (base == NULL)
-        rt__futex_wake(&task->word.atom, 1);
-    else if (base->kind == RT_TASK_FIBER)
-        rt__fiber_look(base);
+    if (base != NULL)
+        base->sched->look(base);
+    else if (task->owner == task && task->sched != NULL)
+        task->sched->look(task);
     else
-        rt__sim_look(base);
+        rt__futex_wake(&task->word.atom, 1);
 }
 
 void
@@ -159,26 +157,21 @@ u32
 rt__task_sleep(RtTask *task, u64 deadline_ns, bool cancellable)
 {
     u32 wanted = RT_TASK_TOKEN | (cancellable ? RT_TASK_CANCEL : 0);
-    switch ((RtTaskKind)task->kind) {
-    case RT_TASK_FIBER: return rt__fiber_sleep(task, deadline_ns, wanted);
-    case RT_TASK_SIM: return rt__sim_sleep(task, deadline_ns, wanted);
-    default: return thread_sleep(task, deadline_ns, wanted);
-    }
+    if (task->sched != NULL) return task->sched->sleep(task, deadline_ns, wanted);
+    return thread_sleep(task, deadline_ns, wanted);
 }
 
 void
 rt__task_wake(RtTask *task)
 {
     /* Everything needed is read before TOKEN: afterwards the task may be gone. */
-    RtTaskKind kind = (RtTaskKind)task->kind;
+    const RtSched *sched = task->sched;
     RtTask *base = atomic_load_explicit(&task->base.atom, memory_order_relaxed);
     if (base == NULL) base = task;
     _Atomic u32 *word = &task->word.atom;
     atomic_fetch_or(word, RT_TASK_TOKEN);
-    if (kind == RT_TASK_FIBER)
-        rt__fiber_look(base);
-    else if (kind == RT_TASK_SIM)
-        rt__sim_look(base);
+    if (sched != NULL)
+        sched->look(base);
     else
         rt__futex_wake(word, 1);
 }
@@ -196,7 +189,7 @@ check_slowly(RtTask *task)
             return ERR_INTERRUPT;
         }
     }
-    if (task->kind == RT_TASK_FIBER) rt__fiber_slice(task, now);
+    if (task->sched != NULL) task->sched->slice(task, now);
     return OK;
 }
 
@@ -214,10 +207,8 @@ void
 rt_yield(void)
 {
     RtTask *task = rt__self();
-    if (task->kind == RT_TASK_FIBER)
-        rt__fiber_yield(task);
-    else if (task->kind == RT_TASK_SIM)
-        rt__sim_switch();
+    if (task->sched != NULL)
+        task->sched->yield(task);
     else
         sched_yield();
 }

@@ -26,6 +26,7 @@ typedef enum RtTaskKind { RT_TASK_THREAD, RT_TASK_FIBER, RT_TASK_SIM } RtTaskKin
 
 typedef struct RtLoop RtLoop;
 typedef struct RtTask RtTask;
+typedef struct RtSched RtSched; /* Private: how this kind of task waits. */
 /* Memory belongs to whoever embeds it.  Fields are rt's; others use the functions. */
 struct RtTask {
     RtU32 word; /* TOKEN | CANCEL; also the futex a thread sleeps on. */
@@ -34,6 +35,7 @@ struct RtTask {
     u16 latches;                     /* Latch-class locks held: parking is forbidden unless 0. */
     u16 guards;                      /* Epoch guards held: the same. */
     u16 latch_ranks[RT_LATCHES_MAX]; /* Check builds only. */
+    const RtSched *sched;            /* NULL: a thread. */
     RtProcess *process;
     RtPtr base;   /* The fiber's or simulated task's own RtTask while entered on one, else NULL. */
     RtLoop *loop; /* The loop of a fiber, else NULL. */

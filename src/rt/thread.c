@@ -6,7 +6,6 @@
 #include <signal.h>
 
 #include "rt/process_impl.h"
-#include "rt/sim/sim_task.h"
 
 #define THREAD_STACK_BYTES ((size_t)1 << 20)
 #define THREAD_NAME_BYTES  16 /* The kernel's limit. */
@@ -65,8 +64,10 @@ rt_thread_start(RtProcess *process, RtTaskFn fn, void *arg, const char *name, Rt
     if (name != NULL) strncpy(thread->name, name, sizeof(thread->name) - 1);
     rt_task_init(&thread->task, process, thread->name);
     rt__count(&process->threads, 1);
-    Err err = process->world != NULL ? rt__sim_start(&thread->task, fn, arg, &thread->ended)
-                                     : thread_create(thread);
+    const RtHooks *hooks = rt__hooks(process);
+    bool is_simulated = hooks != NULL && hooks->thread_start != NULL;
+    Err err = is_simulated ? hooks->thread_start(&thread->task, fn, arg, &thread->ended)
+                           : thread_create(thread);
     if (err != OK) {
         rt__count(&process->threads, (u64)-1);
         mem_free(thread);

@@ -1,26 +1,246 @@
-#include "rt/fiber/fiber.h"
+/*
+ * fiber.c -- the life of a fiber: made once, run again and again, freed with its loop.
+ *
+ * Only the loop's own thread resumes a fiber, so nobody can resume one that is still switching
+ * out, and thread-locals stay valid across a switch.
+ */
+#include "rt/fiber/loop_impl.h"
+#include "rt/time.h"
 
-u32
-rt__fiber_sleep(RtTask *task, u64 deadline_ns, u32 wanted)
+#define SLICE_NS     (1 * RT_NS_PER_MS)
+#define HEAVY_CPU_NS (2 * RT_NS_PER_MS)
+
+static void
+switch_out(RtFiber *fiber)
 {
-    (void)task, (void)deadline_ns, (void)wanted;
-    UNREACHABLE();
+    RtLoop *loop = fiber->loop;
+    char *here = __builtin_frame_address(0);
+    if (here < fiber->sp_low) fiber->sp_low = here;
+    fiber->current = rt__tls.current;
+    rt__context_switch(&fiber->context, &loop->context);
+    rt__tls.current = fiber->current;
 }
-void
-rt__fiber_look(RtTask *base)
+
+/* Bottom frame of every fiber.  One context serves many runs. */
+static void
+fiber_main(void *arg)
 {
-    (void)base;
-    UNREACHABLE();
+    RtFiber *fiber = arg;
+    rt__context_began(&fiber->loop->context);
+    while (fiber->fn != NULL) {
+        rt__tls.current = &fiber->task;
+        fiber->fn(fiber->arg);
+        DCHECK(rt__tls.current == &fiber->task && fiber->task.latches == 0);
+        fiber->state = RT_FIBER_DONE;
+        switch_out(fiber);
+    }
+    rt__context_leave(&fiber->context, &fiber->loop->context);
 }
-void
-rt__fiber_slice(RtTask *task, u64 now_ns)
+
+RtFiber *
+rt__fiber_new(RtLoop *loop)
 {
-    (void)task, (void)now_ns;
-    UNREACHABLE();
+    RtFiber *fiber = loop->free;
+    if (LIKELY(fiber != NULL)) {
+        loop->free = fiber->next;
+        return fiber;
+    }
+    if (rt__timers_owe(loop) != OK) return NULL;
+    fiber = MEM_NEW(RtFiber);
+    if (fiber == NULL) return NULL;
+    if (rt__stack_new(&loop->stacks, &fiber->stack) != OK) {
+        mem_free(fiber);
+        return NULL;
+    }
+    fiber->loop = loop;
+    rt__context_make(&fiber->context, &fiber->stack, fiber_main, fiber);
+    fiber->all_next = loop->fibers;
+    loop->fibers = fiber;
+    return fiber;
 }
+
 void
-rt__fiber_yield(RtTask *task)
+rt__fiber_start(RtFiber *fiber, const RtJob *job)
 {
-    (void)task;
-    UNREACHABLE();
+    RtTask *task = &fiber->task;
+    RtProcess *process = fiber->loop->all->process;
+    /* Field by field: a late wake may set a bit of task->word meanwhile. */
+    rt_store(&task->word, 0);
+    task->kind = RT_TASK_FIBER;
+    task->sched = &rt__fiber_sched;
+    task->is_heavy = job->group != NULL;
+    task->latches = task->guards = 0;
+    task->process = process;
+    task->loop = fiber->loop;
+    task->owner = fiber;
+    task->stack_low = fiber->stack.low + 4096; /* For signal frames and the switch itself. */
+    task->deadline_ns = job->deadline_ns;
+    task->watched = NULL;
+    task->id = rt_fetch_add(&process->task_ids, 1) + 1;
+    task->name = job->name;
+    fiber->fn = job->fn;
+    fiber->arg = job->arg;
+    fiber->group = job->group;
+    fiber->current = task;
+    fiber->cpu_ns = 0;
+    fiber->sp_low = fiber->stack.high;
+    u64 alive = atomic_fetch_add_explicit(&process->fiber_count, 1, memory_order_relaxed) + 1;
+    if (alive > atomic_load_explicit(&process->fiber_peak, memory_order_relaxed))
+        atomic_store_explicit(&process->fiber_peak, alive, memory_order_relaxed);
+    if (fiber->group != NULL) rt__group_enter(fiber);
+    rt__fiber_ready(fiber);
+}
+
+void
+rt__fiber_ready(RtFiber *fiber)
+{
+    DCHECK(fiber->timer.at == 0);
+    RtQueue *queue = fiber->task.is_heavy ? &fiber->loop->heavy : &fiber->loop->light;
+    fiber->state = RT_FIBER_READY;
+    fiber->next = NULL;
+    if (queue->head == NULL)
+        queue->head = fiber;
+    else
+        queue->tail->next = fiber;
+    queue->tail = fiber;
+}
+
+static void
+fiber_ended(RtLoop *loop, RtFiber *fiber)
+{
+    fiber->state = RT_FIBER_FREE;
+    if (fiber->group != NULL) rt__group_leave(fiber);
+    if ((size_t)(fiber->stack.high - fiber->sp_low) > RT_STACK_KEEP_BYTES / 2)
+        rt__stack_trim(&fiber->stack);
+    fiber->next = loop->free;
+    loop->free = fiber;
+    rt__count(&loop->all->process->fiber_count, (u64)-1);
+    atomic_fetch_sub(&loop->live, 1);
+    atomic_fetch_sub(&loop->all->live, 1);
+}
+
+void
+rt__fiber_run(RtLoop *loop, RtFiber *fiber)
+{
+    RtTask *outer = rt__tls.current;
+    u64 began_ns = loop->now_ns;
+    fiber->state = RT_FIBER_RUNNING;
+    loop->running = fiber;
+    rt__context_switch(&loop->context, &fiber->context);
+    loop->running = NULL;
+    rt__tls.current = outer;
+    loop->now_ns = loop->all->process->sys->now_ns(loop->all->process);
+    u64 ran_ns = loop->now_ns - began_ns;
+    if (UNLIKELY(ran_ns > loop->longest_ns)) {
+        loop->longest_ns = ran_ns;
+        atomic_store_explicit(&loop->all->process->longest_stretch_ns, ran_ns,
+                              memory_order_relaxed);
+    }
+    fiber->cpu_ns += ran_ns;
+    if (fiber->cpu_ns > HEAVY_CPU_NS) fiber->task.is_heavy = true;
+    if (fiber->state == RT_FIBER_READY)
+        rt__fiber_ready(fiber);
+    else if (fiber->state == RT_FIBER_DONE)
+        fiber_ended(loop, fiber);
+}
+
+static u32
+wanted_bit(u32 word, u32 wanted)
+{
+    u32 bits = word & wanted;
+    return bits & RT_TASK_TOKEN ? RT_TASK_TOKEN : bits;
+}
+
+static u32
+fiber_sleep(RtTask *task, u64 deadline_ns, u32 wanted)
+{
+    RtFiber *fiber = task->owner;
+    RtLoop *loop = fiber->loop;
+    u32 bit = wanted_bit(atomic_load(&task->word.atom), wanted);
+    if (bit != 0) return bit;
+    ASSERT(loop->running == fiber);
+    fiber->wanted = wanted;
+    fiber->state = RT_FIBER_SLEEPING;
+    if (deadline_ns != RT_FOREVER) rt__timer_add(loop, &fiber->timer, deadline_ns);
+    switch_out(fiber);
+    return wanted_bit(atomic_load(&task->word.atom), wanted);
+}
+
+void
+rt__fiber_look_here(RtFiber *fiber)
+{
+    if (fiber->state != RT_FIBER_SLEEPING) return;
+    u32 word = atomic_load(&fiber->current->word.atom);
+    if ((word & fiber->wanted) == 0) return;
+    rt__timer_remove(fiber->loop, &fiber->timer); /* Or it would make it ready once more. */
+    rt__fiber_ready(fiber);
+}
+
+static void
+fiber_look(RtTask *base)
+{
+    RtFiber *fiber = base->owner;
+    RtLoop *loop = fiber->loop;
+    if (rt__self()->loop == loop) {
+        rt__fiber_look_here(fiber);
+        return;
+    }
+    if (atomic_exchange(&fiber->is_looked, 1) != 0) return; /* On its way already. */
+    RtFiber *head = atomic_load_explicit(&loop->inbox, memory_order_relaxed);
+    do {
+        fiber->inbox_next = head;
+    } while (!atomic_compare_exchange_weak(&loop->inbox, &head, fiber));
+    rt__loop_poke(loop);
+}
+
+static void
+fiber_yield(RtTask *task)
+{
+    RtFiber *fiber = task->owner;
+    fiber->state = RT_FIBER_READY; /* Queued by the loop, behind the others. */
+    switch_out(fiber);
+}
+
+static void
+fiber_slice(RtTask *task, u64 now_ns)
+{
+    RtFiber *fiber = task->owner;
+    if (now_ns - fiber->loop->now_ns >= SLICE_NS && task->latches == 0 && task->guards == 0)
+        fiber_yield(task);
+}
+
+const RtSched rt__fiber_sched = {
+    .sleep = fiber_sleep,
+    .look = fiber_look,
+    .yield = fiber_yield,
+    .slice = fiber_slice,
+    .io = rt__fiber_io,
+    .point_wait = rt__reg_wait,
+};
+
+size_t
+rt_fiber_stack_used(void)
+{
+    RtTask *task = rt__self();
+    if (task->kind != RT_TASK_FIBER) return 0;
+    return rt__stack_used(&((RtFiber *)task->owner)->stack);
+}
+
+/* Every fiber is free: let each make its last switch, so that the sanitizers forget it. */
+void
+rt__fibers_free(RtLoop *loop)
+{
+    RtFiber *next;
+    for (RtFiber *fiber = loop->fibers; fiber != NULL; fiber = next) {
+        next = fiber->all_next;
+        ASSERT(fiber->state == RT_FIBER_FREE);
+        RtTask *outer = rt__tls.current;
+        fiber->fn = NULL;
+        rt__context_switch(&loop->context, &fiber->context);
+        rt__tls.current = outer;
+        rt__context_free(&fiber->context);
+        mem_free(fiber);
+    }
+    loop->fibers = loop->free = NULL;
+    rt__stacks_free(&loop->stacks);
 }

@@ -208,6 +208,19 @@ socket_peer(const RtIo *io)
     return poller.revents & (POLLRDHUP | POLLHUP) ? RT_PEER_FINISHED : RT_PEER_OPEN;
 }
 
+static i64
+socket_ready(const RtIo *io)
+{
+    short events = (short)((io->flags & RT_SOCKET_READABLE ? POLLIN | POLLRDHUP : 0) |
+                           (io->flags & RT_SOCKET_WRITABLE ? POLLOUT : 0));
+    struct pollfd poller = {.fd = io->fd, .events = events};
+    if (poll(&poller, 1, 0) <= 0) return 0;
+    u32 ready = 0;
+    if (poller.revents & ~POLLOUT) ready |= RT_SOCKET_READABLE;
+    if (poller.revents & (POLLOUT | POLLERR | POLLHUP)) ready |= RT_SOCKET_WRITABLE;
+    return ready & io->flags;
+}
+
 i64
 rt__linux_socket_io(const RtIo *io)
 {
@@ -223,7 +236,9 @@ rt__linux_socket_io(const RtIo *io)
         result = send(io->fd, io->vecs[0].iov_base, io->vecs[0].iov_len, MSG_NOSIGNAL);
         break;
     case RT_IO_SHUTDOWN: result = shutdown(io->fd, io->flags & 1 ? SHUT_WR : SHUT_RDWR); break;
+    case RT_IO_CLOSE_SOCKET: close(io->fd); return 0;
     case RT_IO_PEER: return socket_peer(io);
+    case RT_IO_READY: return socket_ready(io);
     default: UNREACHABLE();
     }
     return result < 0 ? -errno : result;

@@ -1,0 +1,162 @@
+/*
+ * loop_impl.h -- private: fibers, loops, and all the loops of a process.
+ *
+ * Who touches what: everything in RtLoop and in a fiber belongs to the loop's own thread, except
+ * the atomics under "from anywhere".  Fibers and registrations are type-stable: their memory lives
+ * as long as the loops, so a late wake finds a fiber, if maybe another run of it, and does no
+ * harm.
+ */
+#pragma once
+
+#include "rt/fiber/stack.h"
+#include "rt/process_impl.h"
+
+typedef struct RtFiber RtFiber;
+typedef struct RtLoops RtLoops;
+typedef struct RtJob RtJob;
+typedef struct RtReg RtReg;
+typedef struct RtPool RtPool;
+typedef struct RtRing RtRing;
+
+/* A place in the heap of timers. */
+typedef struct RtTimer {
+    u64 deadline_ns;
+    u32 at; /* Index + 1; 0: not in the heap. */
+    bool is_reg;
+} RtTimer;
+
+typedef enum RtFiberState {
+    RT_FIBER_FREE,
+    RT_FIBER_READY,
+    RT_FIBER_RUNNING,
+    RT_FIBER_SLEEPING,
+    RT_FIBER_DONE,
+} RtFiberState;
+
+struct RtFiber {
+    RtTask task; /* First: task.owner == &task marks a fiber's own task. */
+    RtContext context;
+    RtStack stack;
+    RtFiber *next;     /* In a queue or the free list. */
+    RtFiber *all_next; /* Every fiber of the loop, for shutdown and debuggers. */
+    RtLoop *loop;
+    RtTask *current; /* What was current when it was switched out. */
+    RtTaskFn fn;
+    void *arg;
+    RtGroup *group;
+    RtFiber *group_next, *group_prev;
+    RtTimer timer;
+    u64 cpu_ns;
+    char *sp_low; /* Lowest stack pointer seen at a switch. */
+    u32 wanted;   /* Bits of current->word that end the sleep. */
+    u8 state;
+    /* From anywhere: */
+    _Atomic u32 is_looked; /* 1 while in the inbox. */
+    RtFiber *inbox_next;
+};
+
+typedef struct RtQueue {
+    RtFiber *head, *tail;
+} RtQueue;
+
+/* A fiber asked for from elsewhere. */
+struct RtJob {
+    RtJob *next;
+    RtTaskFn fn;
+    void *arg;
+    const char *name;
+    RtGroup *group;
+    u64 deadline_ns;
+};
+
+struct RtLoop {
+    RtLoops *all;
+    u32 index;
+    RtThread *thread;
+    int epoll_fd, event_fd;
+    RtContext context; /* The thread's own. */
+    RtFiber *running;
+    RtQueue light, heavy;
+    u32 picks;
+    RtFiber *free, *fibers;
+    RtStacks stacks;
+    RtTimer **timers;
+    u32 timer_count, timer_capacity, timers_owed;
+    RtJob *waiting, **waiting_tail; /* Jobs without a stack yet. */
+    RtReg *free_regs, *regs;
+    RtRing *ring;
+    u64 now_ns; /* When the running fiber got its turn. */
+    u64 longest_ns;
+    /* From anywhere: */
+    alignas(64) _Atomic(RtFiber *) inbox;
+    _Atomic(RtJob *) jobs;
+    _Atomic(RtReg *) returned_regs; /* Closed elsewhere. */
+    _Atomic u32 is_asleep;
+    _Atomic u32 live; /* Fibers and jobs. */
+    _Atomic u32 must_stop;
+};
+
+struct RtLoops {
+    RtProcess *process;
+    u32 count, fibers_max;
+    _Atomic u32 is_closing;
+    _Atomic u32 live;
+    RtMutex shared_lock;     /* Protects shared_head. */
+    _Atomic(RtJob *) shared; /* Children of groups, for whoever is idle. */
+    RtJob *shared_tail;
+    RtPool *pool;
+    bool has_ring;
+    RtLoop *loops[]; /* `count` of them. */
+};
+
+extern const RtSched rt__fiber_sched;
+
+/* fiber.c */
+RtFiber *rt__fiber_new(RtLoop *loop); /* NULL: no memory. */
+void rt__fiber_start(RtFiber *fiber, const RtJob *job);
+void rt__fiber_run(RtLoop *loop, RtFiber *fiber); /* One turn. */
+void rt__fiber_ready(RtFiber *fiber);
+/* On the loop's own thread: wake the fiber if what it waits for has come. */
+void rt__fiber_look_here(RtFiber *fiber);
+void rt__fibers_free(RtLoop *loop);
+
+/* loop.c */
+MUST_CHECK Err rt__loop_new(RtLoops *all, u32 index, RtLoop **loop_out);
+void rt__loop_free(RtLoop *loop);
+void rt__loop_main(void *arg);
+void rt__loop_poke(RtLoop *loop);              /* Wake it if it sleeps.  Any thread. */
+void rt__loop_post(RtLoop *loop, RtJob *job);  /* Any thread. */
+void rt__loop_adopt(RtLoop *loop, RtJob *job); /* On its own thread; `live` counts it. */
+/* Promise room for one more timer; ERR_NOMEM. */
+MUST_CHECK Err rt__timers_owe(RtLoop *loop);
+void rt__timer_add(RtLoop *loop, RtTimer *timer, u64 deadline_ns);
+void rt__timer_remove(RtLoop *loop, RtTimer *timer);
+
+/* loops.c */
+RtJob *rt__loops_take_shared(RtLoops *all);
+
+/* regs.c: descriptors in epoll. */
+Err rt__reg_wait(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out);
+Err rt__reg_when_readable(RtPoint *point, u64 deadline_ns, RtTaskFn fn, void *arg);
+void rt__reg_event(RtReg *reg, u32 epoll_events);
+void rt__reg_timed_out(RtTimer *timer);
+void rt__regs_wake_idle(RtLoop *loop); /* All parked connections get their fiber. */
+void rt__regs_free(RtLoop *loop);
+
+/* group.c */
+Err rt__group_spawn_on(RtProcess *process, RtGroup *group, RtTaskFn fn, void *arg);
+void rt__group_enter(RtFiber *fiber);
+void rt__group_leave(RtFiber *fiber);
+
+/* pool.c */
+MUST_CHECK Err rt__pool_start(RtLoops *all, u32 threads, RtPool **pool_out);
+void rt__pool_stop(RtPool *pool);
+/* The io of rt__fiber_sched. */
+void rt__fiber_io(RtProcess *process, RtIo *io);
+
+/* ring.c */
+MUST_CHECK Err rt__ring_new(RtLoop *loop, RtRing **ring_out); /* ERR_UNSUPPORTED */
+void rt__ring_free(RtRing *ring);
+/* True if the ring took the request; the fiber slept until it was done. */
+bool rt__ring_run(RtRing *ring, RtIo *io);
+void rt__ring_reap(RtRing *ring);
