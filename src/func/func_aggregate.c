@@ -371,8 +371,9 @@ inverse_concat(FuncCall *call, u32 argc, const Cell *argv)
         concat->gone += sizeof(u32);
     }
     concat->start = MIN_OF(concat->start + gone, concat->text.bytes);
-    if (concat->start == concat->text.bytes) {
-        /* Nothing is left, and the next text is a first one again. */
+    /* SQLite starts over as soon as nothing is left of the text, and so loses separators, and then
+       bytes, next to empty texts; we count texts instead. */
+    if (concat->count == 0) {
         buf_clear(&concat->text);
         buf_clear(&concat->separators);
         concat->start = concat->gone = 0;
