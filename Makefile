@@ -1,7 +1,7 @@
 # Two commands matter: `make run` (the main job) and `make test`.  `make help` lists the rest.
 # Meson and Ninja do the building, in build/NAME; this file only gives their calls short names.
 
-MESON_release := --buildtype=release
+MESON_release := --buildtype=release -Doptimization=2
 MESON_debug   := --buildtype=debug -Doptimization=1 -Dchecks=true -Db_sanitize=address,undefined
 MESON_asan    := --buildtype=debugoptimized -Dchecks=true -Db_sanitize=address
 MESON_ubsan   := --buildtype=debugoptimized -Dchecks=true -Db_sanitize=undefined

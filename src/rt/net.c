@@ -153,7 +153,7 @@ rt_connect(const char *address, u64 deadline_ns, RtSocket **socket_out, ErrMsg *
     if (err != OK) return err;
     i64 fd = rt__io(process, &(RtIo){.op = RT_IO_CONNECT, .address = &peer});
     if (fd < 0) return fail(msg, fd, "connect to", address);
-    RtSocket *socket;
+    RtSocket *socket = NULL;
     err = socket_make(process, (int)fd, &peer, &socket, msg);
     if (err != OK) return err;
     err = connect_finish(socket, deadline_ns, address, msg);

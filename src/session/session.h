@@ -76,6 +76,13 @@ int session_limit(Session *session, int limit, int value);
 /* Any tables of functions in addition to the built-in ones; borrowed until the session ends or the
    next call. */
 void session_set_functions(Session *session, const FuncTable *functions);
+/* The built-in ones: parent of a table given to session_set_functions().  NULL: out of memory. */
+const FuncTable *session_builtin_functions(void);
+/* Who knows collations beside the three built-in ones; call again whenever the answers change. */
+void session_set_collations(Session *session, const Collation *(*find)(void *arg, Slice name),
+                            void *arg);
+/* Is some statement between its first step and its end? */
+bool session_is_running(const Session *session);
 
 /* ---- statements ---- */
 

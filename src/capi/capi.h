@@ -1,0 +1,66 @@
+/*
+ * capi.h -- what the files of the C API share: the objects behind its opaque pointers.
+ *
+ * Private to capi/.  A call locks the session's mutex, does its work through session.h, and turns
+ * Err into an SQLITE_* code.  Codes are extended ones inside; `extended_codes` says whether the
+ * caller sees them.
+ */
+#pragma once
+
+#include "capi_rename.h" /* generated */
+#include "session/session.h"
+#include "sqlite3.h"
+
+#define DB_MAGIC   0x57443364u
+#define STMT_MAGIC 0x57533374u
+
+struct sqlite3_value {
+    Cell cell;
+    Arena arena;  /* Texts made by conversion; and the bytes of a dup. */
+    char *text;   /* Cached NUL-terminated text. */
+    void *text16; /* Cached UTF-16 text. */
+    int text_bytes;
+};
+
+struct sqlite3 {
+    u32 magic;
+    Session *session; /* NULL: opening failed. */
+    ErrMsg error;     /* Of opening, and of API calls that never reached the session. */
+    bool own_error;   /* `error` is the last one, not the session's. */
+    bool extended_codes;
+    void *errmsg16;
+    int (*busy)(void *, int);
+    void *busy_arg;
+    int busy_timeout_ms;
+    sqlite3_stmt *first;
+    struct HostRegistry *host; /* Functions and collations of the program; NULL: none. */
+    bool is_zombie;
+};
+
+struct sqlite3_stmt {
+    u32 magic;
+    Stmt *stmt;
+    sqlite3 *db;
+    sqlite3_stmt *next, *previous;
+    sqlite3_value *column; /* Values of the current row, made on demand. */
+    u32 columns;
+    void **name16; /* Column names in UTF-16. */
+    bool is_running;
+};
+
+bool capi__db_ok(const sqlite3 *db);
+bool capi__stmt_ok(const sqlite3_stmt *stmt);
+/* Code for the caller: extended or cut to its low byte. */
+int capi__code(const sqlite3 *db, int extended);
+int capi__result(sqlite3 *db, Err err);
+/* Record an error that did not come from the session. */
+int capi__fail(sqlite3 *db, Err err, const char *format, ...) PRINTF_LIKE(3, 4);
+int capi__not_yet(sqlite3 *db, const char *function);
+void capi__log(int code, const char *text);
+
+/* UTF-16 in native byte order.  mem_alloc'd; NULL: out of memory. */
+void *capi__to_utf16(const void *text, size_t bytes, int *bytes16_out);
+char *capi__from_utf16(const void *text16, int bytes16, size_t *bytes_out);
+
+const char *value__text(sqlite3_value *value, int *bytes_out);
+void value__clear(sqlite3_value *value);

@@ -1,0 +1,487 @@
+/*
+ * conn.c -- connections: open, close, errors, counters, limits.
+ */
+#include "capi/capi.h"
+#include "capi/host_func.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "rt/process.h"
+
+#define NS_PER_MS ((u64)1000000)
+
+bool
+capi__db_ok(const sqlite3 *db)
+{
+    return db != NULL && db->magic == DB_MAGIC;
+}
+
+int
+capi__code(const sqlite3 *db, int extended)
+{
+    return db->extended_codes ? extended : extended & 0xff;
+}
+
+int
+capi__result(sqlite3 *db, Err err)
+{
+    db->own_error = false;
+    if (err == OK) return SQLITE_OK;
+    const ErrMsg *error = session_error(db->session);
+    int code = error->err == ERR_HOST ? error->host_code : err_sqlite(err);
+    return capi__code(db, code);
+}
+
+int
+capi__fail(sqlite3 *db, Err err, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    err_set(&db->error, err, "%s", text);
+    db->own_error = true;
+    return capi__code(db, err_sqlite(err));
+}
+
+int
+capi__not_yet(sqlite3 *db, const char *function)
+{
+    if (!capi__db_ok(db)) return SQLITE_MISUSE;
+    return capi__fail(db, ERR_UNSUPPORTED, "%s is not supported yet", function);
+}
+
+/* ---- open ---- */
+
+/* Path and options of a "file:" URI; other names are taken as they are. */
+typedef struct UriName {
+    char *path;
+    bool memory, read_only, no_create, multi, shared;
+} UriName;
+
+static int
+hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Undo %XX in place. */
+static void
+percent_decode(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from != 0; from++) {
+        int high = from[0] == '%' ? hex_digit(from[1]) : -1;
+        int low = high < 0 ? -1 : hex_digit(from[2]);
+        if (low >= 0) {
+            *to++ = (char)(high * 16 + low);
+            from += 2;
+        } else {
+            *to++ = *from;
+        }
+    }
+    *to = 0;
+}
+
+static bool
+is_value(const char *text, const char *name, const char **value_out)
+{
+    size_t length = strlen(name);
+    if (strncmp(text, name, length) != 0 || text[length] != '=') return false;
+    *value_out = text + length + 1;
+    return true;
+}
+
+static Err
+uri_option(UriName *name, char *option, ErrMsg *msg)
+{
+    const char *value;
+    percent_decode(option);
+    if (is_value(option, "mode", &value)) {
+        if (strcmp(value, "memory") == 0) {
+            name->memory = true;
+        } else if (strcmp(value, "ro") == 0) {
+            name->read_only = true;
+        } else if (strcmp(value, "rw") == 0) {
+            name->no_create = true;
+        } else if (strcmp(value, "rwc") != 0) {
+            return err_set(msg, ERR_SQL, "no such access mode: %s", value);
+        }
+    } else if (is_value(option, "cache", &value)) {
+        if (strcmp(value, "shared") != 0 && strcmp(value, "private") != 0) {
+            return err_set(msg, ERR_SQL, "no such cache mode: %s", value);
+        }
+        name->shared = strcmp(value, "shared") == 0;
+    } else if (is_value(option, "vfs", &value)) {
+        return err_set(msg, ERR_SQL, "no such vfs: %s", value);
+    } else if (is_value(option, "weft_writers", &value)) {
+        name->multi = strcmp(value, "multi") == 0;
+    }
+    return OK;
+}
+
+static Err
+parse_name(const char *file, bool as_uri, UriName *name, ErrMsg *msg)
+{
+    *name = (UriName){.path = mem_strdup(file == NULL ? "" : file)};
+    if (name->path == NULL) return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    if (!as_uri || strncmp(name->path, "file:", 5) != 0) return OK;
+    char *fragment = strchr(name->path, '#');
+    if (fragment != NULL) *fragment = 0;
+    char *query = strchr(name->path, '?');
+    if (query != NULL) *query++ = 0;
+    char *path = name->path + 5;
+    if (path[0] == '/' && path[1] == '/') {
+        char *end = strchr(path + 2, '/');
+        size_t authority = end == NULL ? strlen(path + 2) : (size_t)(end - path - 2);
+        if (authority != 0 && !(authority == 9 && strncmp(path + 2, "localhost", 9) == 0)) {
+            return err_set(msg, ERR_SQL, "invalid uri authority: %.*s", (int)authority, path + 2);
+        }
+        path = end == NULL ? path + 2 + authority : end;
+    }
+    Err err = OK;
+    while (err == OK && query != NULL && *query != 0) {
+        char *next = strchr(query, '&');
+        if (next != NULL) *next++ = 0;
+        err = uri_option(name, query, msg);
+        query = next;
+    }
+    memmove(name->path, path, strlen(path) + 1);
+    percent_decode(name->path);
+    return err;
+}
+
+static Err
+open_session(sqlite3 *db, const char *file, int flags)
+{
+    UriName name;
+    Err err = parse_name(file, (flags & SQLITE_OPEN_URI) != 0, &name, &db->error);
+    if (err == OK) {
+        bool is_memory = name.memory || (flags & SQLITE_OPEN_MEMORY) != 0;
+        /* A named in-memory database is shared only when asked for. */
+        const char *path = is_memory && !name.shared ? NULL : name.path;
+        SessionOptions options = {
+            .read_only = name.read_only || (flags & SQLITE_OPEN_READONLY) != 0,
+            .create = (flags & SQLITE_OPEN_CREATE) != 0 && !name.no_create,
+            .in_memory = is_memory && name.shared,
+            .single_writer = !name.multi,
+            .sync = STORE_SYNC_FULL,
+            .level = STORE_SNAPSHOT,
+        };
+        err = session_open(rt_process_default(), path, &options, &db->session, &db->error);
+    }
+    mem_free(name.path);
+    return err;
+}
+
+int
+sqlite3_open_v2(const char *file, sqlite3 **db_out, int flags, const char *vfs)
+{
+    if (db_out == NULL) return SQLITE_MISUSE;
+    *db_out = NULL;
+    sqlite3 *db = MEM_NEW(sqlite3);
+    if (db == NULL) return SQLITE_NOMEM;
+    db->magic = DB_MAGIC;
+    db->error.sql_offset = -1;
+    *db_out = db;
+    if (vfs != NULL && strcmp(vfs, "unix") != 0) {
+        return capi__fail(db, ERR_SQL, "no such vfs: %s", vfs);
+    }
+    int access = flags & (SQLITE_OPEN_READONLY | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    if (access != SQLITE_OPEN_READONLY && access != SQLITE_OPEN_READWRITE &&
+        access != (SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) {
+        return capi__fail(db, ERR_MISUSE, "%s", err_text(ERR_MISUSE));
+    }
+    db->extended_codes = (flags & SQLITE_OPEN_EXRESCODE) != 0;
+    Err err = open_session(db, file, flags);
+    db->own_error = err != OK;
+    return err == OK ? SQLITE_OK : capi__code(db, err_sqlite(err));
+}
+
+int
+sqlite3_open(const char *file, sqlite3 **db_out)
+{
+    return sqlite3_open_v2(file, db_out, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+}
+
+int
+sqlite3_open16(const void *file, sqlite3 **db_out)
+{
+    if (db_out == NULL) return SQLITE_MISUSE;
+    size_t bytes;
+    char *name = capi__from_utf16(file, -1, &bytes);
+    if (name == NULL) return SQLITE_NOMEM;
+    int code = sqlite3_open(name, db_out);
+    mem_free(name);
+    return code;
+}
+
+/* ---- close ---- */
+
+static void
+free_db(sqlite3 *db)
+{
+    session_destroy(db->session);
+    host__free(db);
+    err_clear(&db->error);
+    mem_free(db->errmsg16);
+    db->magic = 0;
+    mem_free(db);
+}
+
+int
+sqlite3_close(sqlite3 *db)
+{
+    if (db == NULL) return SQLITE_OK;
+    if (!capi__db_ok(db)) return SQLITE_MISUSE;
+    if (db->first != NULL) {
+        return capi__fail(db, ERR_BUSY,
+                          "unable to close due to unfinalized statements or unfinished backups");
+    }
+    free_db(db);
+    return SQLITE_OK;
+}
+
+int
+sqlite3_close_v2(sqlite3 *db)
+{
+    if (db == NULL) return SQLITE_OK;
+    if (!capi__db_ok(db)) return SQLITE_MISUSE;
+    if (db->first != NULL) {
+        db->is_zombie = true; /* The last finalize frees it. */
+    } else {
+        free_db(db);
+    }
+    return SQLITE_OK;
+}
+
+/* ---- errors ---- */
+
+static const ErrMsg *
+last_error(const sqlite3 *db)
+{
+    return db->own_error || db->session == NULL ? &db->error : session_error(db->session);
+}
+
+int
+sqlite3_extended_errcode(sqlite3 *db)
+{
+    if (db == NULL) return SQLITE_NOMEM;
+    if (!capi__db_ok(db)) return SQLITE_MISUSE;
+    const ErrMsg *error = last_error(db);
+    return error->err == ERR_HOST ? error->host_code : err_sqlite(error->err);
+}
+
+int
+sqlite3_errcode(sqlite3 *db)
+{
+    int code = sqlite3_extended_errcode(db);
+    return capi__db_ok(db) ? capi__code(db, code) : code;
+}
+
+const char *
+sqlite3_errmsg(sqlite3 *db)
+{
+    if (db == NULL) return err_text(ERR_NOMEM);
+    if (!capi__db_ok(db)) return err_text(ERR_MISUSE);
+    const ErrMsg *error = last_error(db);
+    return error->err == OK ? "not an error" : err_message(error);
+}
+
+const void *
+sqlite3_errmsg16(sqlite3 *db)
+{
+    static const u16 no_memory[] = {'o', 'u', 't', ' ', 'o', 'f', ' ',
+                                    'm', 'e', 'm', 'o', 'r', 'y', 0};
+    if (!capi__db_ok(db)) return no_memory;
+    const char *text = sqlite3_errmsg(db);
+    int bytes;
+    mem_free(db->errmsg16);
+    db->errmsg16 = capi__to_utf16(text, strlen(text), &bytes);
+    return db->errmsg16 == NULL ? no_memory : db->errmsg16;
+}
+
+int
+sqlite3_error_offset(sqlite3 *db)
+{
+    if (!capi__db_ok(db)) return -1;
+    const ErrMsg *error = last_error(db);
+    return error->err == OK ? -1 : error->sql_offset;
+}
+
+const char *
+sqlite3_errstr(int code)
+{
+    static const char *const texts[] = {
+        "not an error",
+        "SQL logic error",
+        NULL,
+        "access permission denied",
+        "query aborted",
+        "database is locked",
+        "database table is locked",
+        "out of memory",
+        "attempt to write a readonly database",
+        "interrupted",
+        "disk I/O error",
+        "database disk image is malformed",
+        "unknown operation",
+        "database or disk is full",
+        "unable to open database file",
+        "locking protocol",
+        NULL,
+        "database schema has changed",
+        "string or blob too big",
+        "constraint failed",
+        "datatype mismatch",
+        "bad parameter or other API misuse",
+        NULL,
+        "authorization denied",
+        NULL,
+        "column index out of range",
+        "file is not a database",
+        "notification message",
+        "warning message",
+    };
+    if (code == SQLITE_ABORT_ROLLBACK) return "abort due to ROLLBACK";
+    if (code == SQLITE_ROW) return "another row available";
+    if (code == SQLITE_DONE) return "no more rows available";
+    code &= 0xff;
+    const char *text = (size_t)code < COUNT_OF(texts) ? texts[code] : NULL;
+    return text == NULL ? "unknown error" : text;
+}
+
+int
+sqlite3_extended_result_codes(sqlite3 *db, int on)
+{
+    if (!capi__db_ok(db)) return SQLITE_MISUSE;
+    db->extended_codes = on != 0;
+    return SQLITE_OK;
+}
+
+int
+sqlite3_system_errno(sqlite3 *db)
+{
+    (void)db;
+    return 0;
+}
+
+/* ---- counters and settings ---- */
+
+static bool
+has_session(const sqlite3 *db)
+{
+    return capi__db_ok(db) && db->session != NULL;
+}
+
+sqlite3_int64
+sqlite3_changes64(sqlite3 *db)
+{
+    return has_session(db) ? session_changes(db->session) : 0;
+}
+
+int
+sqlite3_changes(sqlite3 *db)
+{
+    return (int)sqlite3_changes64(db);
+}
+
+sqlite3_int64
+sqlite3_total_changes64(sqlite3 *db)
+{
+    return has_session(db) ? session_total_changes(db->session) : 0;
+}
+
+int
+sqlite3_total_changes(sqlite3 *db)
+{
+    return (int)sqlite3_total_changes64(db);
+}
+
+sqlite3_int64
+sqlite3_last_insert_rowid(sqlite3 *db)
+{
+    return has_session(db) ? session_last_rowid(db->session) : 0;
+}
+
+void
+sqlite3_set_last_insert_rowid(sqlite3 *db, sqlite3_int64 rowid)
+{
+    if (has_session(db)) session_set_last_rowid(db->session, rowid);
+}
+
+int
+sqlite3_get_autocommit(sqlite3 *db)
+{
+    return has_session(db) ? session_autocommit(db->session) : 1;
+}
+
+void
+sqlite3_interrupt(sqlite3 *db)
+{
+    if (has_session(db)) session_interrupt(db->session);
+}
+
+int
+sqlite3_busy_timeout(sqlite3 *db, int milliseconds)
+{
+    if (!has_session(db)) return SQLITE_MISUSE;
+    db->busy_timeout_ms = milliseconds;
+    u64 ns = milliseconds <= 0 ? 0 : (u64)milliseconds * NS_PER_MS;
+    session_set_busy_timeout(db->session, ns);
+    return SQLITE_OK;
+}
+
+int
+sqlite3_limit(sqlite3 *db, int id, int value)
+{
+    return has_session(db) ? session_limit(db->session, id, value) : -1;
+}
+
+const char *
+sqlite3_db_filename(sqlite3 *db, const char *name)
+{
+    if (!has_session(db)) return NULL;
+    return session_file(db->session, name == NULL ? "main" : name);
+}
+
+int
+sqlite3_db_readonly(sqlite3 *db, const char *name)
+{
+    if (!has_session(db) || session_file(db->session, name == NULL ? "main" : name) == NULL) {
+        return -1;
+    }
+    return store_is_read_only(session_store(db->session));
+}
+
+const char *
+sqlite3_db_name(sqlite3 *db, int at)
+{
+    if (!has_session(db)) return NULL;
+    return at == 0 ? "main" : at == 1 ? "temp" : NULL;
+}
+
+int
+sqlite3_txn_state(sqlite3 *db, const char *schema)
+{
+    if (!has_session(db)) return -1;
+    if (schema != NULL && session_file(db->session, schema) == NULL) return -1;
+    if (session_in_write_transaction(db->session)) return SQLITE_TXN_WRITE;
+    return session_autocommit(db->session) ? SQLITE_TXN_NONE : SQLITE_TXN_READ;
+}
+
+int
+sqlite3_db_cacheflush(sqlite3 *db)
+{
+    return has_session(db) ? SQLITE_OK : SQLITE_MISUSE;
+}
+
+int
+sqlite3_db_release_memory(sqlite3 *db)
+{
+    return has_session(db) ? SQLITE_OK : SQLITE_MISUSE;
+}

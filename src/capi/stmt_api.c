@@ -1,0 +1,407 @@
+/*
+ * stmt_api.c -- prepared statements: prepare, step, bind, and what may be asked of them.
+ */
+#include "capi/capi.h"
+
+#include <limits.h>
+
+bool
+capi__stmt_ok(const sqlite3_stmt *stmt)
+{
+    return stmt != NULL && stmt->magic == STMT_MAGIC;
+}
+
+/* ---- prepare and finalize ---- */
+
+static int
+prepare(sqlite3 *db, const char *sql, size_t bytes, sqlite3_stmt **stmt_out, size_t *consumed_out)
+{
+    Stmt *inner;
+    sqlite3_stmt *stmt = MEM_NEW(sqlite3_stmt);
+    if (stmt == NULL) return capi__fail(db, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    Err err = stmt_prepare(db->session, SLICE(sql, bytes), &inner, consumed_out);
+    if (err != OK || inner == NULL) {
+        mem_free(stmt);
+        return capi__result(db, err);
+    }
+    *stmt = (sqlite3_stmt){.magic = STMT_MAGIC, .stmt = inner, .db = db};
+    session_lock(db->session);
+    stmt->next = db->first;
+    if (stmt->next != NULL) stmt->next->previous = stmt;
+    db->first = stmt;
+    session_unlock(db->session);
+    *stmt_out = stmt;
+    return capi__result(db, OK);
+}
+
+int
+sqlite3_prepare_v3(sqlite3 *db, const char *sql, int bytes, unsigned flags, sqlite3_stmt **stmt_out,
+                   const char **tail_out)
+{
+    (void)flags;
+    if (stmt_out == NULL) return SQLITE_MISUSE;
+    *stmt_out = NULL;
+    if (tail_out != NULL) *tail_out = sql;
+    if (!capi__db_ok(db) || db->session == NULL || sql == NULL) return SQLITE_MISUSE;
+    size_t length = bytes < 0 ? strlen(sql) : strnlen(sql, (size_t)bytes);
+    size_t consumed = 0;
+    int code = prepare(db, sql, length, stmt_out, &consumed);
+    if (tail_out != NULL) *tail_out = sql + consumed;
+    return code;
+}
+
+int
+sqlite3_prepare_v2(sqlite3 *db, const char *sql, int bytes, sqlite3_stmt **stmt_out,
+                   const char **tail_out)
+{
+    return sqlite3_prepare_v3(db, sql, bytes, 0, stmt_out, tail_out);
+}
+
+int
+sqlite3_prepare(sqlite3 *db, const char *sql, int bytes, sqlite3_stmt **stmt_out,
+                const char **tail_out)
+{
+    return sqlite3_prepare_v3(db, sql, bytes, 0, stmt_out, tail_out);
+}
+
+/* The tail of UTF-16 text is found by counting the characters that were consumed. */
+static const void *
+tail16(const void *sql16, const char *sql, size_t consumed)
+{
+    size_t units = 0;
+    const u8 *p = (const u8 *)sql, *end = p + consumed;
+    while (p < end)
+        units += utf8_next(&p, end) >= 0x10000 ? 2 : 1;
+    return (const u8 *)sql16 + units * 2;
+}
+
+int
+sqlite3_prepare16_v3(sqlite3 *db, const void *sql16, int bytes16, unsigned flags,
+                     sqlite3_stmt **stmt_out, const void **tail_out)
+{
+    (void)flags;
+    if (stmt_out == NULL) return SQLITE_MISUSE;
+    *stmt_out = NULL;
+    if (!capi__db_ok(db) || db->session == NULL || sql16 == NULL) return SQLITE_MISUSE;
+    size_t bytes, consumed = 0;
+    char *sql = capi__from_utf16(sql16, bytes16, &bytes);
+    if (sql == NULL) return SQLITE_NOMEM;
+    int code = prepare(db, sql, strlen(sql), stmt_out, &consumed);
+    if (tail_out != NULL) *tail_out = tail16(sql16, sql, consumed);
+    mem_free(sql);
+    return code;
+}
+
+int
+sqlite3_prepare16_v2(sqlite3 *db, const void *sql16, int bytes16, sqlite3_stmt **stmt_out,
+                     const void **tail_out)
+{
+    return sqlite3_prepare16_v3(db, sql16, bytes16, 0, stmt_out, tail_out);
+}
+
+int
+sqlite3_prepare16(sqlite3 *db, const void *sql16, int bytes16, sqlite3_stmt **stmt_out,
+                  const void **tail_out)
+{
+    return sqlite3_prepare16_v3(db, sql16, bytes16, 0, stmt_out, tail_out);
+}
+
+/* The row's values go with the row. */
+static void
+drop_row(sqlite3_stmt *stmt)
+{
+    for (u32 i = 0; i < stmt->columns; i++)
+        value__clear(&stmt->column[i]);
+}
+
+static void
+unlink_stmt(sqlite3_stmt *stmt)
+{
+    if (stmt->previous != NULL) {
+        stmt->previous->next = stmt->next;
+    } else {
+        stmt->db->first = stmt->next;
+    }
+    if (stmt->next != NULL) stmt->next->previous = stmt->previous;
+}
+
+int
+sqlite3_finalize(sqlite3_stmt *stmt)
+{
+    if (stmt == NULL) return SQLITE_OK;
+    if (!capi__stmt_ok(stmt)) return SQLITE_MISUSE;
+    sqlite3 *db = stmt->db;
+    session_lock(db->session);
+    drop_row(stmt);
+    for (u32 i = 0; stmt->name16 != NULL && i < stmt_column_count(stmt->stmt) * 5; i++)
+        mem_free(stmt->name16[i]);
+    mem_free(stmt->name16);
+    mem_free(stmt->column);
+    unlink_stmt(stmt);
+    int code = capi__result(db, stmt_finalize(stmt->stmt));
+    stmt->magic = 0;
+    mem_free(stmt);
+    bool is_last = db->is_zombie && db->first == NULL;
+    session_unlock(db->session);
+    if (is_last) sqlite3_close(db);
+    return code;
+}
+
+int
+sqlite3_reset(sqlite3_stmt *stmt)
+{
+    if (stmt == NULL) return SQLITE_OK;
+    if (!capi__stmt_ok(stmt)) return SQLITE_MISUSE;
+    drop_row(stmt);
+    return capi__result(stmt->db, stmt_reset(stmt->stmt));
+}
+
+/* ---- step ---- */
+
+int
+sqlite3_step(sqlite3_stmt *stmt)
+{
+    if (!capi__stmt_ok(stmt)) return SQLITE_MISUSE;
+    sqlite3 *db = stmt->db;
+    bool row = false;
+    int tries = 0;
+    Err err;
+    drop_row(stmt);
+    for (;;) {
+        err = stmt_step(stmt->stmt, &row);
+        /* A custom busy handler: try, ask, try again; never a wait inside. */
+        if (err != ERR_BUSY || db->busy == NULL || db->busy(db->busy_arg, tries++) == 0) break;
+    }
+    if (err != OK) return capi__result(db, err);
+    db->own_error = false;
+    return row ? SQLITE_ROW : SQLITE_DONE;
+}
+
+int
+sqlite3_busy_handler(sqlite3 *db, int (*handler)(void *, int), void *arg)
+{
+    if (!capi__db_ok(db) || db->session == NULL) return SQLITE_MISUSE;
+    db->busy = handler;
+    db->busy_arg = arg;
+    db->busy_timeout_ms = 0;
+    session_set_busy_timeout(db->session, 0);
+    return SQLITE_OK;
+}
+
+/* ---- binding ---- */
+
+static void
+destroy_bound(const void *p, void (*destroy)(void *))
+{
+    if (destroy != SQLITE_STATIC && destroy != SQLITE_TRANSIENT) destroy((void *)(uintptr_t)p);
+}
+
+static int
+bind(sqlite3_stmt *stmt, int index, Cell cell)
+{
+    if (!capi__stmt_ok(stmt)) return SQLITE_MISUSE;
+    if (index < 1) {
+        return capi__fail(stmt->db, ERR_RANGE, "%s", err_text(ERR_RANGE));
+    }
+    return capi__result(stmt->db, stmt_bind(stmt->stmt, (u32)index - 1, &cell));
+}
+
+int
+sqlite3_bind_null(sqlite3_stmt *stmt, int index)
+{
+    return bind(stmt, index, cell_null());
+}
+
+int
+sqlite3_bind_int64(sqlite3_stmt *stmt, int index, sqlite3_int64 value)
+{
+    return bind(stmt, index, cell_int(value));
+}
+
+int
+sqlite3_bind_int(sqlite3_stmt *stmt, int index, int value)
+{
+    return bind(stmt, index, cell_int(value));
+}
+
+int
+sqlite3_bind_double(sqlite3_stmt *stmt, int index, double value)
+{
+    return bind(stmt, index, cell_real(value));
+}
+
+int
+sqlite3_bind_text64(sqlite3_stmt *stmt, int index, const char *text, sqlite3_uint64 bytes,
+                    void (*destroy)(void *), unsigned char encoding)
+{
+    if (encoding != SQLITE_UTF8 && encoding != SQLITE_UTF8_ZT) {
+        if (bytes > INT_MAX) return SQLITE_TOOBIG;
+        return sqlite3_bind_text16(stmt, index, text, (int)(bytes & ~(sqlite3_uint64)1), destroy);
+    }
+    int code = bytes > U32_MAX ? SQLITE_TOOBIG
+               : text == NULL  ? bind(stmt, index, cell_null())
+                               : bind(stmt, index, cell_text(text, (size_t)bytes));
+    destroy_bound(text, destroy);
+    return code;
+}
+
+int
+sqlite3_bind_text(sqlite3_stmt *stmt, int index, const char *text, int bytes,
+                  void (*destroy)(void *))
+{
+    size_t length = text == NULL ? 0 : bytes < 0 ? strlen(text) : (size_t)bytes;
+    return sqlite3_bind_text64(stmt, index, text, length, destroy, SQLITE_UTF8);
+}
+
+int
+sqlite3_bind_text16(sqlite3_stmt *stmt, int index, const void *text16, int bytes16,
+                    void (*destroy)(void *))
+{
+    if (text16 == NULL) return bind(stmt, index, cell_null());
+    size_t bytes;
+    char *text = capi__from_utf16(text16, bytes16, &bytes);
+    int code = text == NULL ? SQLITE_NOMEM : bind(stmt, index, cell_text(text, bytes));
+    mem_free(text);
+    destroy_bound(text16, destroy);
+    return code;
+}
+
+int
+sqlite3_bind_blob64(sqlite3_stmt *stmt, int index, const void *blob, sqlite3_uint64 bytes,
+                    void (*destroy)(void *))
+{
+    int code = bytes > U32_MAX ? SQLITE_TOOBIG
+               : blob == NULL  ? bind(stmt, index, cell_null())
+                               : bind(stmt, index, cell_blob(blob, (size_t)bytes));
+    destroy_bound(blob, destroy);
+    return code;
+}
+
+int
+sqlite3_bind_blob(sqlite3_stmt *stmt, int index, const void *blob, int bytes,
+                  void (*destroy)(void *))
+{
+    if (bytes < 0) {
+        destroy_bound(blob, destroy);
+        return SQLITE_MISUSE;
+    }
+    return sqlite3_bind_blob64(stmt, index, blob, (sqlite3_uint64)bytes, destroy);
+}
+
+int
+sqlite3_bind_zeroblob64(sqlite3_stmt *stmt, int index, sqlite3_uint64 bytes)
+{
+    if (!capi__stmt_ok(stmt)) return SQLITE_MISUSE;
+    if (bytes > (sqlite3_uint64)sqlite3_limit(stmt->db, SQLITE_LIMIT_LENGTH, -1)) {
+        return capi__fail(stmt->db, ERR_TOOBIG, "%s", err_text(ERR_TOOBIG));
+    }
+    Cell cell = {.type = CELL_BLOB, .bytes = (u32)bytes, .flags = CELL_ZEROBLOB};
+    return bind(stmt, index, cell);
+}
+
+int
+sqlite3_bind_zeroblob(sqlite3_stmt *stmt, int index, int bytes)
+{
+    return sqlite3_bind_zeroblob64(stmt, index, bytes < 0 ? 0 : (sqlite3_uint64)bytes);
+}
+
+int
+sqlite3_bind_value(sqlite3_stmt *stmt, int index, const sqlite3_value *value)
+{
+    return bind(stmt, index, value == NULL ? cell_null() : value->cell);
+}
+
+int
+sqlite3_bind_parameter_count(sqlite3_stmt *stmt)
+{
+    return capi__stmt_ok(stmt) ? (int)stmt_param_count(stmt->stmt) : 0;
+}
+
+const char *
+sqlite3_bind_parameter_name(sqlite3_stmt *stmt, int index)
+{
+    return capi__stmt_ok(stmt) && index >= 1 ? stmt_param_name(stmt->stmt, (u32)index - 1) : NULL;
+}
+
+int
+sqlite3_bind_parameter_index(sqlite3_stmt *stmt, const char *name)
+{
+    return capi__stmt_ok(stmt) && name != NULL ? (int)stmt_param_index(stmt->stmt, name) : 0;
+}
+
+int
+sqlite3_clear_bindings(sqlite3_stmt *stmt)
+{
+    if (!capi__stmt_ok(stmt)) return SQLITE_MISUSE;
+    stmt_clear_bindings(stmt->stmt);
+    return SQLITE_OK;
+}
+
+int
+sqlite3_transfer_bindings(sqlite3_stmt *from, sqlite3_stmt *to)
+{
+    if (!capi__stmt_ok(from) || !capi__stmt_ok(to)) return SQLITE_MISUSE;
+    if (stmt_param_count(from->stmt) != stmt_param_count(to->stmt)) return SQLITE_ERROR;
+    for (u32 i = 0; i < stmt_param_count(from->stmt); i++) {
+        Err err = stmt_bind(to->stmt, i, stmt_param_value(from->stmt, i));
+        if (err != OK) return capi__result(to->db, err);
+    }
+    stmt_clear_bindings(from->stmt);
+    return SQLITE_OK;
+}
+
+/* ---- questions ---- */
+
+sqlite3 *
+sqlite3_db_handle(sqlite3_stmt *stmt)
+{
+    return capi__stmt_ok(stmt) ? stmt->db : NULL;
+}
+
+const char *
+sqlite3_sql(sqlite3_stmt *stmt)
+{
+    return capi__stmt_ok(stmt) ? stmt_sql(stmt->stmt) : NULL;
+}
+
+int
+sqlite3_stmt_readonly(sqlite3_stmt *stmt)
+{
+    return !capi__stmt_ok(stmt) || stmt_is_read_only(stmt->stmt);
+}
+
+int
+sqlite3_stmt_busy(sqlite3_stmt *stmt)
+{
+    return capi__stmt_ok(stmt) && stmt_is_busy(stmt->stmt);
+}
+
+int
+sqlite3_stmt_isexplain(sqlite3_stmt *stmt)
+{
+    bool query_plan;
+    if (!capi__stmt_ok(stmt) || !stmt_is_explain(stmt->stmt, &query_plan)) return 0;
+    return query_plan ? 2 : 1;
+}
+
+sqlite3_stmt *
+sqlite3_next_stmt(sqlite3 *db, sqlite3_stmt *stmt)
+{
+    if (!capi__db_ok(db)) return NULL;
+    return stmt == NULL ? db->first : stmt->next;
+}
+
+int
+sqlite3_expired(sqlite3_stmt *stmt)
+{
+    return !capi__stmt_ok(stmt);
+}
+
+int
+sqlite3_stmt_status(sqlite3_stmt *stmt, int what, int reset)
+{
+    (void)stmt;
+    (void)what;
+    (void)reset;
+    return 0;
+}

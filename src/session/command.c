@@ -1,0 +1,660 @@
+/*
+ * command.c -- statements that are not planned: transactions, schema changes, pragmas.
+ *
+ * A schema change runs as a statement of its own inside the session's transaction: it takes the
+ * schema lock of the table exclusively (so that writers of the table are waited for, and meet a new
+ * schema afterwards), changes rows and trees through catalog's ddl_ functions, and leaves the
+ * catalog after the change with the session until the transaction ends.
+ */
+#include "exec/index_build.h"
+#include "session/session__impl.h"
+
+#define DDL_RESTARTS_MAX 200u
+
+/* Where a schema change happens. */
+typedef struct Ddl {
+    Session *session;
+    Stmt *stmt;
+    u32 database;
+    DdlContext context;
+    ErrMsg msg;
+} Ddl;
+
+Err
+rows__add(Stmt *stmt, const Cell *cells)
+{
+    RowList *rows = &stmt->rows;
+    if (rows->rows == rows->capacity) {
+        u32 capacity = rows->capacity * 2 + 16;
+        Cell *list = ARENA_NEW_ARRAY(&stmt->run, Cell, (size_t)capacity * rows->columns);
+        if (list == NULL) return session__fail(stmt->session, ERR_NOMEM, NULL);
+        size_t used = (size_t)rows->rows * rows->columns;
+        if (used > 0) memcpy(list, rows->cell, sizeof(Cell) * used);
+        rows->cell = list;
+        rows->capacity = capacity;
+    }
+    Cell *to = rows->cell + (size_t)rows->rows * rows->columns;
+    for (u32 i = 0; i < rows->columns; i++) {
+        Err err = cell_copy(&cells[i], &stmt->run, &to[i]);
+        if (err != OK) return session__fail(stmt->session, err, NULL);
+    }
+    rows->rows++;
+    return OK;
+}
+
+/* ---- schema changes: common steps ---- */
+
+static Err
+ddl_database(Session *session, const AstName *schema, bool temp, u32 *database_out)
+{
+    *database_out = 0;
+    if (temp) {
+        if (ast_name_present(schema) && !slice_equal_nocase(schema->text, SLICE_LITERAL("temp"))) {
+            return session_set_error(session, ERR_SQL, "temporary table name must be unqualified");
+        }
+        *database_out = 1;
+    } else if (ast_name_present(schema)) {
+        CatalogView view;
+        session__catalog_view(session, &view);
+        i32 at = catalog_view_database(&view, schema->text);
+        if (at < 0) {
+            return session_set_error(session, ERR_SQL, "unknown database %.*s",
+                                     (int)schema->text.bytes, (const char *)schema->text.p);
+        }
+        *database_out = (u32)at;
+    }
+    if (*database_out != 1) return OK;
+    Err err = session__open_temp(session);
+    if (err == OK) err = session__ensure_txn(session);
+    return err == OK ? session__refresh_catalogs(session) : err;
+}
+
+static void
+ddl_context(Ddl *ddl, u32 database)
+{
+    SessionDb *db = &ddl->session->db[database];
+    ddl->database = database;
+    ddl->context = (DdlContext){
+        .txn = db->txn,
+        .env = &db->env,
+        .old = db->catalog,
+        .sql = SLICE(ddl->stmt->sql, ddl->stmt->sql_bytes),
+        .msg = &ddl->msg,
+    };
+}
+
+static Err
+ddl_fail(Ddl *ddl, Err err)
+{
+    return session__fail(ddl->session, err, &ddl->msg);
+}
+
+/* Keep writers of the table out, and make those that come later notice. */
+static Err
+lock_for_change(Ddl *ddl, const TableDef *table)
+{
+    Session *session = ddl->session;
+    StoreTxn *txn = session->db[ddl->database].txn;
+    if (session__single(session) || ddl->database == 1) return OK;
+    Err err = store_txn_lock_schema(txn, table->schema_lock_no, true);
+    if (err != OK) return session__store_error(session, ddl->database, err);
+    u8 key[16], version[8];
+    StoreVerdict verdict;
+    memcpy(key, "table:", 6);
+    store_be32(key + 6, table->tree);
+    store_u64(version, catalog_get_version(ddl->context.old) + 1);
+    err = store_put(txn, TREE_ROOT, SLICE(key, 10), SLICE(version, 8), STORE_PUT_ANY, &verdict);
+    return err == OK ? OK : session__store_error(session, ddl->database, err);
+}
+
+/* The change is made: `catalog` is what the session sees from now on. */
+static void
+ddl_done(Ddl *ddl, Catalog *catalog)
+{
+    session__set_own_catalog(ddl->session, ddl->database, catalog);
+    ddl->context.old = catalog;
+}
+
+/* ---- CREATE TABLE ---- */
+
+static Err
+check_expr(Ddl *ddl, const PlanContext *context, const TableDef *table, const char *sql,
+           PlanExprUse use)
+{
+    if (sql == NULL) return OK;
+    Arena arena;
+    PlanExpr *expr;
+    arena_init(&arena, NULL);
+    Err err = plan_bind_table_expr(context, &arena, table, SLICE(sql, strlen(sql)), use, &expr,
+                                   &ddl->msg);
+    arena_free(&arena);
+    return err == OK ? OK : ddl_fail(ddl, err);
+}
+
+/* Expressions of the new table must mean something. */
+static Err
+check_table(Ddl *ddl, const TableDef *table)
+{
+    CatalogView view;
+    PlanContext context;
+    session__catalog_view(ddl->session, &view);
+    session__plan_context(ddl->session, &view, &context);
+    Err err = OK;
+    for (u32 i = 0; err == OK && i < table->column_count; i++) {
+        const ColumnDef *column = &table->column[i];
+        err = check_expr(ddl, &context, table, column->default_sql, PLAN_USE_DEFAULT);
+        if (err == OK) {
+            err = check_expr(ddl, &context, table, column->generated_sql, PLAN_USE_GENERATED);
+        }
+    }
+    for (u32 i = 0; err == OK && i < table->check_count; i++)
+        err = check_expr(ddl, &context, table, table->check[i].sql, PLAN_USE_CHECK);
+    return err;
+}
+
+static Err
+run_internal(Ddl *ddl, const char *sql)
+{
+    Session *session = ddl->session;
+    AstStatement *ast;
+    size_t consumed;
+    Plan *plan = NULL;
+    Exec *exec = NULL;
+    CatalogView view;
+    PlanContext context;
+    Arena arena;
+    arena_init(&arena, NULL);
+    session__catalog_view(session, &view);
+    session__plan_context(session, &view, &context);
+    Slice text = SLICE(sql, strlen(sql));
+    Err err = sql_parse(&arena, text, NULL, &ast, &consumed, &ddl->msg);
+    if (err == OK) err = plan_prepare(&context, ast, text, &plan, &ddl->msg);
+    if (err == OK) err = exec_open(plan, &session->exec_env, &exec, &ddl->msg);
+    if (err == OK) err = exec_start(exec, session->txn, ddl->stmt->param, ddl->stmt->param_count);
+    bool row = err == OK;
+    while (err == OK && row)
+        err = exec_step(exec, &row);
+    if (err != OK && exec != NULL && ddl->msg.err == OK) {
+        err_set(&ddl->msg, err, "%s", err_message(exec_error(exec)));
+    }
+    exec_close(exec);
+    plan_release(plan);
+    arena_free(&arena);
+    return err == OK ? OK : ddl_fail(ddl, err);
+}
+
+/* Plan the SELECT of CREATE TABLE AS for the names and types of its columns. */
+static Err
+plan_select(Ddl *ddl, const AstCreateTable *ast, Plan **plan_out)
+{
+    CatalogView view;
+    PlanContext context;
+    session__catalog_view(ddl->session, &view);
+    session__plan_context(ddl->session, &view, &context);
+    AstStatement select = {
+        .kind = AST_STMT_SELECT,
+        .text = ddl->context.sql,
+        .span = ast->as_select->span,
+        .param_count = ddl->stmt->ast->param_count,
+        .param_names = ddl->stmt->ast->param_names,
+        .u.select = ast->as_select,
+    };
+    Err err = plan_prepare(&context, &select, ddl->context.sql, plan_out, &ddl->msg);
+    return err == OK ? OK : ddl_fail(ddl, err);
+}
+
+static const char *
+affinity_type(Affinity affinity)
+{
+    switch (affinity) {
+    case AFFINITY_TEXT: return "TEXT";
+    case AFFINITY_NUMERIC: return "NUM";
+    case AFFINITY_INTEGER: return "INT";
+    case AFFINITY_REAL: return "REAL";
+    case AFFINITY_NONE:
+    case AFFINITY_BLOB: return NULL;
+    }
+    UNREACHABLE();
+}
+
+/* Column names must differ: a repeated one gets ":1", ":2"... */
+static Err
+distinct_names(Arena *arena, const Plan *plan, const char **name)
+{
+    for (u32 i = 0; i < plan->column_count; i++) {
+        name[i] = plan->column[i].name;
+        for (u32 k = 0, n = 0; k < i; k++) {
+            if (text_compare_nocase(name[k], name[i]) != 0) continue;
+            name[i] = arena_printf(arena, "%s:%u", plan->column[i].name, ++n);
+            if (name[i] == NULL) return ERR_NOMEM;
+            k = U32_MAX; /* From the start: the new name may be taken too. */
+        }
+    }
+    return OK;
+}
+
+static Err
+create_table_as(Ddl *ddl, const AstCreateTable *ast)
+{
+    Plan *plan = NULL;
+    Catalog *catalog = NULL;
+    Arena arena;
+    arena_init(&arena, NULL);
+    Err err = plan_select(ddl, ast, &plan);
+    if (err != OK) goto done;
+    const char **name = ARENA_NEW_ARRAY(&arena, const char *, plan->column_count + 1);
+    const char **type = ARENA_NEW_ARRAY(&arena, const char *, plan->column_count + 1);
+    if (name == NULL || type == NULL) {
+        err = ddl_fail(ddl, ERR_NOMEM);
+        goto done;
+    }
+    err = distinct_names(&arena, plan, name);
+    if (err != OK) goto done;
+    for (u32 i = 0; i < plan->column_count; i++) {
+        const char *declared = plan->column[i].decl_type;
+        Affinity affinity = AFFINITY_BLOB;
+        if (declared != NULL) affinity = affinity_of_type(SLICE(declared, strlen(declared)));
+        type[i] = affinity_type(affinity);
+    }
+    err = ddl_create_table_as(&ddl->context, ast, plan->column_count, name, type, &catalog);
+    if (err != OK) {
+        err = ddl_fail(ddl, err);
+        goto done;
+    }
+    ddl_done(ddl, catalog);
+    Buf sql = {0};
+    err = buf_printf(&sql, "INSERT INTO %s.", ddl->session->db[ddl->database].name);
+    if (err == OK) err = sql_name_append(&sql, ast->name.text, true);
+    if (err == OK) err = buf_append_byte(&sql, ' ');
+    Slice select = span_slice(ddl->context.sql, ast->as_select->span);
+    if (err == OK) err = buf_append(&sql, select.p, select.bytes);
+    if (err == OK) err = buf_append_byte(&sql, 0);
+    err = err == OK ? run_internal(ddl, (const char *)sql.p) : ddl_fail(ddl, err);
+    buf_free(&sql);
+
+done:
+    plan_release(plan);
+    arena_free(&arena);
+    return err;
+}
+
+static bool
+exists_already(Ddl *ddl, const AstName *name)
+{
+    return catalog_find_table(ddl->context.old, name->text) != NULL;
+}
+
+static Err
+create_table(Ddl *ddl, const AstCreateTable *ast)
+{
+    u32 database;
+    Err err = ddl_database(ddl->session, &ast->schema, ast->temp, &database);
+    if (err != OK) return err;
+    ddl_context(ddl, database);
+    if (ast->if_not_exists && exists_already(ddl, &ast->name)) return OK;
+    if (ast->as_select != NULL) return create_table_as(ddl, ast);
+    Catalog *catalog;
+    err = ddl_create_table(&ddl->context, ast, &catalog);
+    if (err != OK) return ddl_fail(ddl, err);
+    ddl_done(ddl, catalog);
+    return check_table(ddl, catalog_find_table(catalog, ast->name.text));
+}
+
+/* ---- CREATE INDEX, VIEW, TRIGGER ---- */
+
+/* The index lives where its table does. */
+static Err
+index_database(Ddl *ddl, const AstCreateIndex *ast, u32 *database_out)
+{
+    if (ast_name_present(&ast->schema)) {
+        return ddl_database(ddl->session, &ast->schema, false, database_out);
+    }
+    CatalogView view;
+    session__catalog_view(ddl->session, &view);
+    const TableDef *table = catalog_view_table(&view, SLICE_NONE, ast->table.text, NULL);
+    *database_out = table == NULL ? 0 : table->database;
+    return OK;
+}
+
+static Err
+fill_index(Ddl *ddl, const IndexDef *index)
+{
+    Session *session = ddl->session;
+    CatalogView view;
+    PlanContext context;
+    Plan *plan;
+    session__catalog_view(session, &view);
+    session__plan_context(session, &view, &context);
+    Err err = plan_index_build(&context, index->table, index, &plan, &ddl->msg);
+    if (err != OK) return ddl_fail(ddl, err);
+    err = exec_index_build(plan, index, &session->exec_env, session->txn, &ddl->msg);
+    plan_release(plan);
+    return err == OK ? OK : ddl_fail(ddl, err);
+}
+
+static Err
+create_index(Ddl *ddl, const AstCreateIndex *ast)
+{
+    u32 database;
+    Err err = index_database(ddl, ast, &database);
+    if (err != OK) return err;
+    ddl_context(ddl, database);
+    if (ast->if_not_exists && catalog_find_index(ddl->context.old, ast->name.text) != NULL) {
+        return OK;
+    }
+    const TableDef *table = catalog_find_table(ddl->context.old, ast->table.text);
+    if (table != NULL && !table->is_view && !table->is_system) {
+        err = lock_for_change(ddl, table);
+        if (err != OK) return err;
+    }
+    Catalog *catalog;
+    const IndexDef *index;
+    err = ddl_create_index(&ddl->context, ast, &catalog, &index);
+    if (err != OK) return ddl_fail(ddl, err);
+    ddl_done(ddl, catalog);
+    return fill_index(ddl, index);
+}
+
+static Err
+create_view(Ddl *ddl, const AstCreateView *ast)
+{
+    u32 database;
+    Err err = ddl_database(ddl->session, &ast->schema, ast->temp, &database);
+    if (err != OK) return err;
+    ddl_context(ddl, database);
+    if (ast->if_not_exists && exists_already(ddl, &ast->name)) return OK;
+    Catalog *catalog;
+    err = ddl_create_view(&ddl->context, ast, &catalog);
+    if (err != OK) return ddl_fail(ddl, err);
+    ddl_done(ddl, catalog);
+    return OK;
+}
+
+static Err
+create_trigger(Ddl *ddl, const AstCreateTrigger *ast)
+{
+    CatalogView view;
+    u32 database = 0;
+    session__catalog_view(ddl->session, &view);
+    const TableDef *table = catalog_view_table(&view, ast->table_schema.text, ast->table.text,
+                                               NULL);
+    if (ast_name_present(&ast->schema) || ast->temp) {
+        Err err = ddl_database(ddl->session, &ast->schema, ast->temp, &database);
+        if (err != OK) return err;
+    } else if (table != NULL) {
+        database = table->database;
+    }
+    if (table != NULL && table->database != database) {
+        return session_set_error(ddl->session, ERR_UNSUPPORTED,
+                                 "temporary triggers on tables of another database are not "
+                                 "supported yet");
+    }
+    ddl_context(ddl, database);
+    if (ast->if_not_exists && catalog_find_trigger(ddl->context.old, ast->name.text) != NULL) {
+        return OK;
+    }
+    Err err = OK;
+    if (table != NULL && !table->is_view) err = lock_for_change(ddl, table);
+    Catalog *catalog;
+    if (err != OK) return err;
+    err = ddl_create_trigger(&ddl->context, ast, &catalog);
+    if (err != OK) return ddl_fail(ddl, err);
+    ddl_done(ddl, catalog);
+    return OK;
+}
+
+/* ---- DROP ---- */
+
+static Err
+no_such(Session *session, const char *what, const AstDrop *ast)
+{
+    Slice schema = ast->schema.text, name = ast->name.text;
+    if (schema.p != NULL) {
+        return session_set_error(session, ERR_SQL, "no such %s: %.*s.%.*s", what, (int)schema.bytes,
+                                 (const char *)schema.p, (int)name.bytes, (const char *)name.p);
+    }
+    return session_set_error(session, ERR_SQL, "no such %s: %.*s", what, (int)name.bytes,
+                             (const char *)name.p);
+}
+
+static Err
+drop_table(Ddl *ddl, const AstDrop *ast, bool wants_view)
+{
+    Session *session = ddl->session;
+    CatalogView view;
+    session__catalog_view(session, &view);
+    const TableDef *table = catalog_view_table(&view, ast->schema.text, ast->name.text, NULL);
+    if (table == NULL) {
+        return ast->if_exists ? OK : no_such(session, wants_view ? "view" : "table", ast);
+    }
+    if (table->is_view != wants_view) {
+        return session_set_error(session, ERR_SQL,
+                                 wants_view ? "use DROP TABLE to delete table %s"
+                                            : "use DROP VIEW to delete view %s",
+                                 table->name);
+    }
+    ddl_context(ddl, table->database);
+    Err err = table->is_view ? OK : lock_for_change(ddl, table);
+    if (err != OK) return err;
+    if (table->autoincrement) {
+        Buf sql = {0};
+        err = buf_printf(&sql, "DELETE FROM %s.sqlite_sequence WHERE name=", table->schema);
+        if (err == OK) err = sql_string_append(&sql, SLICE(table->name, strlen(table->name)));
+        if (err == OK) err = buf_append_byte(&sql, 0);
+        err = err == OK ? run_internal(ddl, (const char *)sql.p) : ddl_fail(ddl, err);
+        buf_free(&sql);
+        if (err != OK) return err;
+    }
+    Catalog *catalog;
+    err = ddl_drop_table(&ddl->context, table, &catalog);
+    if (err != OK) return ddl_fail(ddl, err);
+    ddl_done(ddl, catalog);
+    return OK;
+}
+
+static Err
+drop_index(Ddl *ddl, const AstDrop *ast)
+{
+    CatalogView view;
+    session__catalog_view(ddl->session, &view);
+    const IndexDef *index = catalog_view_index(&view, ast->schema.text, ast->name.text, NULL);
+    if (index == NULL) return ast->if_exists ? OK : no_such(ddl->session, "index", ast);
+    ddl_context(ddl, index->table->database);
+    Err err = lock_for_change(ddl, index->table);
+    if (err != OK) return err;
+    Catalog *catalog;
+    err = ddl_drop_index(&ddl->context, index, &catalog);
+    if (err != OK) return ddl_fail(ddl, err);
+    ddl_done(ddl, catalog);
+    return OK;
+}
+
+static Err
+drop_trigger(Ddl *ddl, const AstDrop *ast)
+{
+    CatalogView view;
+    u32 database = 0;
+    session__catalog_view(ddl->session, &view);
+    const TriggerDef *trigger = NULL;
+    if (!ast_name_present(&ast->schema) || catalog_view_database(&view, ast->schema.text) >= 0) {
+        trigger = catalog_view_trigger(&view, ast->schema.text, ast->name.text, &database);
+    }
+    if (trigger == NULL) return ast->if_exists ? OK : no_such(ddl->session, "trigger", ast);
+    ddl_context(ddl, database);
+    const TableDef *table = catalog_find_table(ddl->context.old,
+                                               SLICE(trigger->table, strlen(trigger->table)));
+    Err err = table == NULL || table->is_view ? OK : lock_for_change(ddl, table);
+    if (err != OK) return err;
+    Catalog *catalog;
+    err = ddl_drop_trigger(&ddl->context, trigger, &catalog);
+    if (err != OK) return ddl_fail(ddl, err);
+    ddl_done(ddl, catalog);
+    return OK;
+}
+
+/* ---- running ---- */
+
+static Err
+ddl_dispatch(Ddl *ddl, const AstStatement *ast)
+{
+    switch (ast->kind) {
+    case AST_STMT_CREATE_TABLE: return create_table(ddl, ast->u.create_table);
+    case AST_STMT_CREATE_INDEX: return create_index(ddl, ast->u.create_index);
+    case AST_STMT_CREATE_VIEW: return create_view(ddl, ast->u.create_view);
+    case AST_STMT_CREATE_TRIGGER: return create_trigger(ddl, ast->u.create_trigger);
+    case AST_STMT_DROP_TABLE: return drop_table(ddl, ast->u.drop, false);
+    case AST_STMT_DROP_VIEW: return drop_table(ddl, ast->u.drop, true);
+    case AST_STMT_DROP_INDEX: return drop_index(ddl, ast->u.drop);
+    case AST_STMT_DROP_TRIGGER: return drop_trigger(ddl, ast->u.drop);
+    default: UNREACHABLE();
+    }
+}
+
+static bool
+is_drop(const AstStatement *ast)
+{
+    return ast->kind == AST_STMT_DROP_TABLE || ast->kind == AST_STMT_DROP_INDEX ||
+           ast->kind == AST_STMT_DROP_VIEW || ast->kind == AST_STMT_DROP_TRIGGER;
+}
+
+static Err
+ddl_once(Stmt *stmt, StoreMark *mark)
+{
+    Session *session = stmt->session;
+    Ddl ddl = {.session = session, .stmt = stmt, .msg = {.sql_offset = -1}};
+    Err err = session__ensure_txn(session);
+    if (err == OK) err = session__ensure_writer(session, NULL);
+    if (err == OK) err = session__refresh_catalogs(session);
+    if (err != OK) return err;
+    session__marks(session, mark);
+    err = ddl_dispatch(&ddl, stmt->ast);
+    err_clear(&ddl.msg);
+    return err;
+}
+
+static Err
+run_ddl(Stmt *stmt)
+{
+    Session *session = stmt->session;
+    StoreMark mark[CATALOG_DATABASES_MAX] = {0};
+    if (is_drop(stmt->ast) && session->running > 0) {
+        return session_set_error(session, ERR_LOCKED, "database table is locked");
+    }
+    session->running++;
+    session->running_writes++;
+    Err err = ddl_once(stmt, mark);
+    for (u32 tries = 0; err == ERR_BUSY_SNAPSHOT && tries < DDL_RESTARTS_MAX; tries++) {
+        if (!session__may_restart(session)) break;
+        session__undo_to(session, mark);
+        err = session__restart(session);
+        if (err == OK) err = ddl_once(stmt, mark);
+    }
+    session->running--;
+    session->running_writes--;
+    ErrMsg kept = {.sql_offset = -1};
+    if (err != OK) {
+        err_move(&kept, &session->error);
+        session__undo_to(session, mark);
+    }
+    session->has_read = true;
+    session->has_written = session->has_written || session->in_transaction;
+    Err end = session__autocommit_end(session, err == OK);
+    if (err != OK) return session__fail(session, err, &kept);
+    return end;
+}
+
+static Err
+run_rollback(Session *session)
+{
+    if (!session->in_transaction) {
+        return session_set_error(session, ERR_SQL, "cannot rollback - no transaction is active");
+    }
+    session__rollback(session);
+    return OK;
+}
+
+static Err
+unsupported(Stmt *stmt)
+{
+    return session_set_error(stmt->session, ERR_UNSUPPORTED, "%s is not supported yet",
+                             ast_statement_name(stmt->ast->kind));
+}
+
+Err
+command__run(Stmt *stmt)
+{
+    Session *session = stmt->session;
+    const AstStatement *ast = stmt->ast;
+    const AstTransaction *transaction = ast->u.transaction;
+    bool ends = ast->kind == AST_STMT_ROLLBACK || ast->kind == AST_STMT_COMMIT ||
+                ast->kind == AST_STMT_ROLLBACK_TO || ast->kind == AST_STMT_RELEASE;
+    if (session->doomed && !ends && ast->kind != AST_STMT_PRAGMA) {
+        return session_set_error(session, ERR_BUSY_SNAPSHOT,
+                                 "transaction has failed: only ROLLBACK is possible");
+    }
+    switch (ast->kind) {
+    case AST_STMT_BEGIN: return session__begin(session, transaction);
+    case AST_STMT_COMMIT: return session__commit(session);
+    case AST_STMT_ROLLBACK: return run_rollback(session);
+    case AST_STMT_SAVEPOINT: return session__savepoint(session, transaction->name.text);
+    case AST_STMT_RELEASE: return session__release(session, transaction->name.text);
+    case AST_STMT_ROLLBACK_TO: return session__rollback_to(session, transaction->name.text);
+    case AST_STMT_SET_TRANSACTION:
+        return session__set_isolation(session, transaction->isolation, false);
+    case AST_STMT_SET_SESSION: return session__set_isolation(session, transaction->isolation, true);
+    case AST_STMT_PRAGMA: return pragma__run(stmt);
+    case AST_STMT_CREATE_TABLE:
+    case AST_STMT_CREATE_INDEX:
+    case AST_STMT_CREATE_VIEW:
+    case AST_STMT_CREATE_TRIGGER:
+    case AST_STMT_DROP_TABLE:
+    case AST_STMT_DROP_INDEX:
+    case AST_STMT_DROP_VIEW:
+    case AST_STMT_DROP_TRIGGER: return run_ddl(stmt);
+    default: return unsupported(stmt);
+    }
+}
+
+bool
+command__is_read_only(const AstStatement *ast)
+{
+    switch (ast->kind) {
+    case AST_STMT_BEGIN:
+        return ast->u.transaction->mode != AST_BEGIN_IMMEDIATE &&
+               ast->u.transaction->mode != AST_BEGIN_EXCLUSIVE;
+    case AST_STMT_COMMIT:
+    case AST_STMT_ROLLBACK:
+    case AST_STMT_SAVEPOINT:
+    case AST_STMT_RELEASE:
+    case AST_STMT_ROLLBACK_TO:
+    case AST_STMT_SET_TRANSACTION:
+    case AST_STMT_SET_SESSION:
+    case AST_STMT_PRAGMA:
+    case AST_STMT_DETACH:
+    case AST_STMT_ATTACH: return true;
+    default: return false;
+    }
+}
+
+/* What will not run is refused when it is prepared, by name. */
+Err
+command__describe(Stmt *stmt)
+{
+    const AstStatement *ast = stmt->ast;
+    if (ast->explain != AST_EXPLAIN_NONE) {
+        return session_set_error(stmt->session, ERR_UNSUPPORTED,
+                                 "EXPLAIN of %s is not supported yet",
+                                 ast_statement_name(ast->kind));
+    }
+    switch (ast->kind) {
+    case AST_STMT_PRAGMA: return pragma__describe(stmt);
+    case AST_STMT_CREATE_VIRTUAL:
+    case AST_STMT_ALTER:
+    case AST_STMT_ATTACH:
+    case AST_STMT_DETACH:
+    case AST_STMT_ANALYZE:
+    case AST_STMT_REINDEX:
+    case AST_STMT_VACUUM: return unsupported(stmt);
+    default: return OK;
+    }
+}

@@ -1,0 +1,149 @@
+/*
+ * schema.c -- which catalogs a session plans against.
+ *
+ * Truth is the schema version that the open snapshot sees.  Reading it costs one key look-up a
+ * statement, so it is skipped while the store's DDL counters have not moved since the last check:
+ * all DDL of a store happens in this process, and raises ddl_started before its commit can become
+ * visible and ddl_finished after.
+ */
+#include "session/session__impl.h"
+
+static Err
+load_catalog(Session *session, SessionDb *db, u64 version)
+{
+    Catalog *catalog = database__catalog(db->database, version);
+    if (catalog == NULL) {
+        ErrMsg msg = {.sql_offset = -1};
+        Err err = catalog_load(db->txn, &db->env, &catalog, &msg);
+        if (err != OK) return session__fail(session, err, &msg);
+        if (!db->own_ddl) database__publish(db->database, catalog);
+    }
+    catalog_release(db->catalog);
+    db->catalog = catalog;
+    return OK;
+}
+
+static Err
+refresh_catalog(Session *session, u32 at)
+{
+    SessionDb *db = &session->db[at];
+    if (db->verified && db->catalog != NULL) return OK;
+    ASSERT(db->txn != NULL);
+    bool quiet = db->ddl_at_begin == rt_load_acquire(&db->database->ddl_finished);
+    if (db->catalog != NULL && quiet && db->verified_at == db->ddl_at_begin) {
+        db->verified = true;
+        return OK;
+    }
+    u64 version;
+    Err err = catalog_version(db->txn, &version);
+    if (err != OK) return session__store_error(session, at, err);
+    if (db->catalog == NULL || catalog_get_version(db->catalog) != version) {
+        err = load_catalog(session, db, version);
+        if (err != OK) return err;
+    }
+    db->verified = true;
+    db->verified_at = quiet && !db->own_ddl ? db->ddl_at_begin : U64_MAX;
+    return OK;
+}
+
+Err
+session__refresh_catalogs(Session *session)
+{
+    for (u32 i = 0; i < session->db_count; i++) {
+        if (session->db[i].database == NULL) continue;
+        Err err = refresh_catalog(session, i);
+        if (err != OK) return err;
+    }
+    return OK;
+}
+
+void
+session__catalog_view(const Session *session, CatalogView *view_out)
+{
+    *view_out = (CatalogView){.count = session->db_count};
+    for (u32 i = 0; i < session->db_count; i++) {
+        view_out->db[i].name = session->db[i].name;
+        view_out->db[i].catalog = session->db[i].catalog;
+    }
+}
+
+void
+session__set_own_catalog(Session *session, u32 database, Catalog *catalog)
+{
+    SessionDb *db = &session->db[database];
+    catalog_release(db->catalog);
+    db->catalog = catalog;
+    db->own_ddl = true;
+    db->verified = true;
+    db->verified_at = U64_MAX;
+}
+
+void
+session__forget_own_catalogs(Session *session)
+{
+    for (u32 i = 0; i < session->db_count; i++) {
+        SessionDb *db = &session->db[i];
+        if (!db->own_ddl) continue;
+        /* Whatever the undo left is read again; `own_ddl` stays until the transaction ends. */
+        catalog_release(db->catalog);
+        db->catalog = NULL;
+        db->verified = false;
+        db->verified_at = U64_MAX;
+    }
+}
+
+Err
+session__open_temp(Session *session)
+{
+    SessionDb *db = &session->db[1];
+    if (db->database != NULL) return OK;
+    StoreOptions options = {.in_memory = true, .create = true};
+    ErrMsg msg = {.sql_offset = -1};
+    Err err = database__open(session->process, NULL, &options, &db->database, &msg);
+    if (err != OK) return session__fail(session, err, &msg);
+    db->env = (CatalogEnv){.schema = "temp", .database = 1, .store = db->database->store};
+    return OK;
+}
+
+/* ---- what the planner may ask ---- */
+
+static Err
+plan_eval(void *arg, const PlanExpr *expr, Arena *arena, Cell *value_out)
+{
+    Session *session = arg;
+    return exec_eval_constant(expr, &session->exec_env, arena, value_out, NULL);
+}
+
+static f64
+plan_table_rows(void *arg, const TableDef *table)
+{
+    (void)arg;
+    if (table->store == NULL || table->tree == TREE_NONE) return -1;
+    return (f64)store_estimate_rows(table->store, table->tree);
+}
+
+void
+session__plan_context(Session *session, const CatalogView *view, PlanContext *context_out)
+{
+    *context_out = (PlanContext){
+        .catalog = view,
+        .functions = session->functions,
+        .find_collation = session->find_collation,
+        .collation_arg = session->collation_arg,
+        .eval = plan_eval,
+        .eval_arg = session,
+        .table_rows = plan_table_rows,
+        .rows_arg = session,
+        .account = &session->account,
+        .columns_max = (u32)session->limit[2],
+        .expr_depth_max = (u32)session->limit[3],
+        .compound_max = (u32)session->limit[4],
+        .function_args_max = (u32)session->limit[6],
+        .param_max = (u32)session->limit[9],
+        .foreign_keys = session->foreign_keys,
+        .recursive_triggers = session->recursive_triggers,
+        .ignore_check_constraints = session->ignore_check,
+        .reverse_unordered = session->reverse_unordered,
+        .case_sensitive_like = session->case_sensitive_like,
+    };
+}

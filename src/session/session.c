@@ -1,0 +1,447 @@
+/*
+ * session.c -- the life of a connection: open, lock, interrupt, errors, limits, close.
+ */
+#include "session/session.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "rt/process.h"
+#include "rt/random.h"
+#include "rt/time.h"
+#include "session/session__impl.h"
+
+/* SQLite's defaults, in the order of SQLITE_LIMIT_*; they are also the upper bounds. */
+static const int limit_defaults[SESSION_LIMITS] = {
+    1000000000, /* LENGTH */
+    1000000000, /* SQL_LENGTH */
+    2000,       /* COLUMN */
+    1000,       /* EXPR_DEPTH */
+    500,        /* COMPOUND_SELECT */
+    250000000,  /* VDBE_OP */
+    1000,       /* FUNCTION_ARG */
+    10,         /* ATTACHED */
+    50000,      /* LIKE_PATTERN_LENGTH */
+    32766,      /* VARIABLE_NUMBER */
+    1000,       /* TRIGGER_DEPTH */
+    0,          /* WORKER_THREADS */
+    2500,       /* PARSER_DEPTH */
+};
+
+/* ---- what functions may ask ---- */
+
+static i64
+env_changes(void *arg)
+{
+    return ((Session *)arg)->changes;
+}
+
+static i64
+env_total_changes(void *arg)
+{
+    return ((Session *)arg)->total_changes;
+}
+
+static i64
+env_last_rowid(void *arg)
+{
+    return ((Session *)arg)->last_rowid;
+}
+
+static void
+env_random(void *arg, void *bytes_out, size_t bytes)
+{
+    (void)arg;
+    rt_random_bytes(bytes_out, bytes);
+}
+
+static i64
+env_now_ms(void *arg)
+{
+    Session *session = arg;
+    if (session->now_ms == 0) session->now_ms = (i64)(rt_wall_ns() / 1000000);
+    return session->now_ms;
+}
+
+static bool
+env_stop(void *arg)
+{
+    (void)arg;
+    return rt_check() != OK;
+}
+
+static void
+hook_set_last_rowid(void *arg, i64 rowid)
+{
+    ((Session *)arg)->last_rowid = rowid;
+}
+
+static void
+hook_writes_tree(void *arg, Store *store, TreeId tree)
+{
+    Session *session = arg;
+    session__trip(session, session->current == NULL ? NULL : session->current->exec, store, tree);
+}
+
+static void
+fill_environment(Session *session)
+{
+    session->func_env = (FuncEnv){
+        .arg = session,
+        .changes = env_changes,
+        .total_changes = env_total_changes,
+        .last_insert_rowid = env_last_rowid,
+        .random = env_random,
+        .now_ms = env_now_ms,
+        .length_max = (u64)session->limit[0],
+        .like_pattern_max = (u32)session->limit[8],
+        .case_sensitive_like = session->case_sensitive_like,
+        .stop = env_stop,
+    };
+    session->hooks.arg = session;
+    session->hooks.set_last_rowid = hook_set_last_rowid;
+    session->hooks.writes_tree = hook_writes_tree;
+    session->exec_env = (ExecEnv){
+        .func = &session->func_env,
+        .hooks = &session->hooks,
+        .account = &session->account,
+        .length_max = (u64)session->limit[0],
+        .trigger_depth_max = (u32)session->limit[10],
+        .foreign_keys = session->foreign_keys,
+        .recursive_triggers = session->recursive_triggers,
+        .ignore_check = session->ignore_check,
+        .multi_writers = !session__single(session),
+    };
+}
+
+bool
+session__single(const Session *session)
+{
+    return session->options.single_writer && !session->concurrent;
+}
+
+/* ---- open and close ---- */
+
+static StoreOptions
+store_options(const char *path, const SessionOptions *options)
+{
+    bool nameless = path == NULL || path[0] == 0 || strcmp(path, ":memory:") == 0;
+    return (StoreOptions){
+        .in_memory = options->in_memory || nameless,
+        .read_only = options->read_only && !nameless,
+        .create = options->create,
+        .page_bytes = options->page_bytes,
+        .pool_bytes = options->pool_bytes,
+    };
+}
+
+Err
+session_open(RtProcess *process, const char *path, const SessionOptions *options,
+             Session **session_out, ErrMsg *msg)
+{
+    *session_out = NULL;
+    if (rt_process_is_foreign(process)) {
+        return err_set(msg, ERR_FOREIGN, "%s", err_text(ERR_FOREIGN));
+    }
+    Session *session = MEM_NEW(Session);
+    if (session == NULL) return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    session->process = process;
+    session->options = *options;
+    session->level = options->level;
+    session->db_count = 2;
+    session->error.sql_offset = -1;
+    session->account = (MemAccount){.parent = rt_process_account(process), .name = "session"};
+    rt_task_init(&session->task, process, "session");
+    memcpy(session->limit, limit_defaults, sizeof(limit_defaults));
+    fill_environment(session);
+
+    StoreOptions store = store_options(path, options);
+    Database *database = NULL;
+    session->functions = session_builtin_functions();
+    Err err = session->functions != NULL ? OK : err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    bool nameless = store.in_memory && !options->in_memory;
+    if (err == OK) {
+        err = database__open(process, nameless ? NULL : path, &store, &database, msg);
+    }
+    if (err != OK) {
+        mem_free(session);
+        return err;
+    }
+    session->db[0] = (SessionDb){
+        .name = "main",
+        .database = database,
+        .env = {.schema = "main", .database = 0, .store = database->store},
+        .verified_at = U64_MAX,
+    };
+    session->db[1] = (SessionDb){.name = "temp", .verified_at = U64_MAX};
+    *session_out = session;
+    return OK;
+}
+
+static void
+free_session(Session *session)
+{
+    ASSERT(session->first_stmt == NULL);
+    session__rollback(session);
+    for (u32 i = 0; i < session->db_count; i++) {
+        catalog_release(session->db[i].catalog);
+        database__close(session->db[i].database);
+    }
+    for (u32 i = 0; i < session->savepoint_count; i++)
+        mem_free(session->savepoint[i].name);
+    mem_free(session->savepoint);
+    err_clear(&session->error);
+    mem_free(session);
+}
+
+Err
+session_close(Session *session)
+{
+    if (session == NULL) return OK;
+    if (session->first_stmt != NULL) {
+        return session_set_error(
+            session, ERR_BUSY,
+            "unable to close due to unfinalized statements or unfinished backups");
+    }
+    free_session(session);
+    return OK;
+}
+
+void
+session_close_zombie(Session *session)
+{
+    if (session == NULL) return;
+    session->closing = true;
+    if (session->first_stmt == NULL) free_session(session);
+}
+
+void
+session_destroy(Session *session)
+{
+    if (session == NULL) return;
+    while (session->first_stmt != NULL)
+        stmt_finalize(session->first_stmt);
+    free_session(session);
+}
+
+/* ---- locking, interrupts ---- */
+
+void
+session_lock(Session *session)
+{
+    RtTask *self = rt_self();
+    if (session->lock_depth > 0 && session->lock_owner == self) {
+        session->lock_depth++;
+        return;
+    }
+    rt_mutex_lock(&session->lock);
+    session->lock_owner = self;
+    session->lock_depth = 1;
+}
+
+void
+session_unlock(Session *session)
+{
+    ASSERT(session->lock_depth > 0);
+    if (--session->lock_depth > 0) return;
+    session->lock_owner = NULL;
+    rt_mutex_unlock(&session->lock);
+}
+
+void
+session__enter(Session *session, RtTask **previous_out)
+{
+    *previous_out = rt_task_enter(&session->task);
+}
+
+void
+session__leave(Session *session, RtTask *previous)
+{
+    rt_task_leave(previous);
+    /* An interrupt ends what ran when it came; with nothing running it is over. */
+    if (session->running == 0) {
+        rt_task_clear_cancel(&session->task);
+        rt_store_relaxed(&session->interrupted, 0);
+    }
+}
+
+void
+session_interrupt(Session *session)
+{
+    rt_store_relaxed(&session->interrupted, 1);
+    rt_task_cancel(&session->task);
+}
+
+bool
+session_is_interrupted(const Session *session)
+{
+    return rt_load_relaxed(&session->interrupted) != 0;
+}
+
+/* ---- errors ---- */
+
+const ErrMsg *
+session_error(const Session *session)
+{
+    return &session->error;
+}
+
+Err
+session_set_error(Session *session, Err err, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    return err_set(&session->error, err, "%s", text);
+}
+
+Err
+session__fail(Session *session, Err err, ErrMsg *msg)
+{
+    ASSERT(err != OK);
+    if (msg != NULL && msg->err != OK) {
+        err_move(&session->error, msg);
+    } else {
+        err_set(&session->error, err, "%s", err_text(err));
+    }
+    return err;
+}
+
+Err
+session__store_error(Session *session, u32 database, Err err)
+{
+    StoreTxn *txn = session->db[database].txn;
+    const ErrMsg *cause = txn == NULL ? NULL : store_txn_error(txn);
+    bool says_it = cause != NULL && cause->err == err;
+    return err_set(&session->error, err, "%s", says_it ? err_message(cause) : err_text(err));
+}
+
+/* ---- small questions ---- */
+
+bool
+session_autocommit(const Session *session)
+{
+    return !session->in_transaction;
+}
+
+bool
+session_in_write_transaction(const Session *session)
+{
+    for (u32 i = 0; i < session->db_count; i++) {
+        if (session->db[i].txn != NULL && store_txn_has_written(session->db[i].txn)) return true;
+    }
+    return false;
+}
+
+i64
+session_changes(const Session *session)
+{
+    return session->changes;
+}
+
+i64
+session_total_changes(const Session *session)
+{
+    return session->total_changes;
+}
+
+i64
+session_last_rowid(const Session *session)
+{
+    return session->last_rowid;
+}
+
+void
+session_set_last_rowid(Session *session, i64 rowid)
+{
+    session->last_rowid = rowid;
+}
+
+void
+session_set_busy_timeout(Session *session, u64 timeout_ns)
+{
+    session->options.busy_timeout_ns = timeout_ns;
+    for (u32 i = 0; i < session->db_count; i++) {
+        if (session->db[i].txn != NULL) store_txn_set_wait(session->db[i].txn, timeout_ns);
+    }
+}
+
+const char *
+session_file(const Session *session, const char *database)
+{
+    for (u32 i = 0; i < session->db_count; i++) {
+        if (text_compare_nocase(session->db[i].name, database) != 0) continue;
+        return session->db[i].database == NULL ? "" : store_path(session->db[i].database->store);
+    }
+    return NULL;
+}
+
+Store *
+session_store(Session *session)
+{
+    return session->db[0].database->store;
+}
+
+Err
+session_checkpoint(Session *session)
+{
+    ErrMsg msg = {0};
+    Err err = store_checkpoint(session_store(session), &msg);
+    return err == OK ? OK : session__fail(session, err, &msg);
+}
+
+int
+session_limit(Session *session, int limit, int value)
+{
+    if (limit < 0 || limit >= SESSION_LIMITS) return -1;
+    int former = session->limit[limit];
+    if (value >= 0) {
+        session->limit[limit] = MIN_OF(value, limit_defaults[limit]);
+        if (limit == 0 && session->limit[0] < 30) session->limit[0] = 30;
+        fill_environment(session);
+    }
+    return former;
+}
+
+void
+session_set_functions(Session *session, const FuncTable *functions)
+{
+    session->functions = functions == NULL ? session_builtin_functions() : functions;
+    session->environment++;
+}
+
+void
+session_set_collations(Session *session, const Collation *(*find)(void *arg, Slice name), void *arg)
+{
+    session->find_collation = find;
+    session->collation_arg = arg;
+    session->environment++;
+}
+
+bool
+session_is_running(const Session *session)
+{
+    return session->running > 0;
+}
+
+Err
+session_exec(Session *session, Slice sql)
+{
+    while (sql.bytes > 0) {
+        Stmt *stmt;
+        size_t consumed = 0;
+        Err err = stmt_prepare(session, sql, &stmt, &consumed);
+        if (err != OK) return err;
+        sql = SLICE(sql.p + consumed, sql.bytes - consumed);
+        if (stmt == NULL) continue;
+        bool row = true;
+        while (err == OK && row)
+            err = stmt_step(stmt, &row);
+        Err final = stmt_finalize(stmt);
+        if (err == OK) err = final;
+        if (err != OK) return err;
+    }
+    return OK;
+}

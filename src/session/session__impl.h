@@ -1,0 +1,194 @@
+/*
+ * session__impl.h -- the structures that session/'s files share.
+ */
+#pragma once
+
+#include "exec/exec.h"
+#include "rt/lock.h"
+#include "rt/task.h"
+#include "session/session.h"
+#include "sql/catalog/catalog.h"
+#include "sql/parse/parse.h"
+#include "sql/plan/planner.h"
+
+/*
+ * What the connections of this process to one store share.  `ddl_started` and `ddl_finished` let a
+ * session skip reading the schema version: while both still equal the number at which it last
+ * verified its catalog, no DDL has committed since.
+ */
+#define DATABASE_CATALOGS 4
+typedef struct Database {
+    struct Database *next; /* In the registry. */
+    Store *store;
+    u32 references;                      /* Under the registry's mutex. */
+    RtMutex mutex;                       /* Protects the catalogs below. */
+    Catalog *catalog[DATABASE_CATALOGS]; /* Committed versions, most recent first. */
+    RtU64 ddl_started, ddl_finished;
+} Database;
+
+MUST_CHECK Err database__open(struct RtProcess *process, const char *path,
+                              const StoreOptions *options, Database **database_out, ErrMsg *msg);
+void database__close(Database *database); /* NULL is allowed. */
+/* A committed catalog of that version, retained, or NULL. */
+Catalog *database__catalog(Database *database, u64 version);
+void database__publish(Database *database, Catalog *catalog);
+
+/* One database of a connection: 0 main, 1 temp, 2.. attached. */
+typedef struct SessionDb {
+    const char *name;
+    Database *database; /* NULL: not there (temp before first use). */
+    CatalogEnv env;
+    StoreTxn *txn;    /* Open transaction, else NULL. */
+    Catalog *catalog; /* What the session plans against; retained. */
+    u64 verified_at;  /* ddl_started == ddl_finished == this: `catalog` is current. */
+    u64 ddl_at_begin; /* ddl_started before the snapshot was taken. */
+    bool verified;    /* `catalog` is what `txn` sees. */
+    bool own_ddl;     /* The open transaction changed the schema. */
+} SessionDb;
+
+typedef struct Savepoint {
+    char *name; /* NULL: the transaction itself. */
+    bool began; /* Opened the transaction (SAVEPOINT outside BEGIN). */
+    StoreMark mark[CATALOG_DATABASES_MAX];
+    bool open[CATALOG_DATABASES_MAX]; /* The database had a transaction at that time. */
+    i64 deferred_violations;
+} Savepoint;
+
+struct Session {
+    struct RtProcess *process;
+    SessionOptions options;
+    RtMutex lock;
+    RtTask *lock_owner;
+    u32 lock_depth;
+    RtTask task;       /* Entered while a call runs; interrupts go to it. */
+    RtU32 interrupted; /* Calls inside when the interrupt came see it until they end. */
+    ErrMsg error;
+
+    u32 db_count;
+    SessionDb db[CATALOG_DATABASES_MAX];
+    StoreTxn *txn[CATALOG_DATABASES_MAX]; /* db[i].txn, as exec wants them. */
+
+    bool in_transaction; /* BEGIN or SAVEPOINT: not autocommit. */
+    bool doomed;         /* Only ROLLBACK is accepted. */
+    bool has_shown;      /* This transaction has returned a row. */
+    bool has_written;    /* A statement of this transaction wrote, before the present one. */
+    bool has_read;       /* Its snapshot has been used. */
+    bool has_token;
+    bool concurrent;    /* BEGIN CONCURRENT or a named level in single mode. */
+    bool level_pending; /* SET TRANSACTION gave `level` for the next transaction. */
+    StoreLevel level;   /* Of the open or next transaction. */
+    Savepoint *savepoint;
+    u32 savepoint_count, savepoint_capacity;
+    i64 deferred_violations; /* Open deferred foreign key violations. */
+
+    Stmt *first_stmt; /* All statements of the connection. */
+    Stmt *current;    /* The one whose step runs now. */
+    u32 running;      /* Statements stepped and not at their end. */
+    u32 running_writes;
+    bool closing; /* sqlite3_close_v2 with statements left. */
+
+    i64 changes, total_changes, last_rowid;
+    i64 now_ms; /* 0: not asked during this step. */
+    int limit[SESSION_LIMITS];
+    const FuncTable *functions;
+    u64 environment; /* Changes whenever plans must be made again (functions, collations...). */
+    const Collation *(*find_collation)(void *arg, Slice name);
+    void *collation_arg;
+    FuncEnv func_env;
+    ExecEnv exec_env;
+    ExecHooks hooks;
+    MemAccount account;
+
+    bool foreign_keys, recursive_triggers, query_only, ignore_check, reverse_unordered;
+    bool case_sensitive_like;
+};
+
+typedef enum StmtState { STMT_READY, STMT_RUNNING, STMT_DONE, STMT_FAILED } StmtState;
+
+/* Rows that a command (PRAGMA, EXPLAIN) produced; they live in the statement's run arena. */
+typedef struct RowList {
+    u32 columns, rows, capacity;
+    Cell *cell; /* rows x columns */
+} RowList;
+
+struct Stmt {
+    Session *session;
+    Stmt *next, *previous;
+    char *sql; /* NUL-terminated, this statement only. */
+    size_t sql_bytes;
+    Arena arena;             /* Syntax tree of commands. */
+    const AstStatement *ast; /* Commands only; NULL for planned statements. */
+    Plan *plan;
+    u64 environment;                         /* The session's when the plan was made. */
+    Catalog *catalog[CATALOG_DATABASES_MAX]; /* Retained: what the plan was made from. */
+    Exec *exec;
+    StmtState state;
+    Err last_error;
+    u8 explain;    /* AstExplain */
+    bool is_write; /* Counts in running_writes while running. */
+    bool has_row;
+    StoreMark mark[CATALOG_DATABASES_MAX];
+    const Cell *row;
+    u32 param_count;
+    Cell *param;
+    Buf *param_bytes; /* Owned bytes of text and blob parameters. */
+    Arena run;        /* Bytes of the present run: command rows, texts of columns. */
+    RowList rows;
+    u32 rows_shown;
+    const PlanColumn *column; /* Of commands. */
+    u32 column_count;
+    char **text; /* Cached texts of the current row, in `run_text`. */
+    Arena row_text;
+};
+
+/* ---- session.c ---- */
+/* Copy the store's or planner's error into the session. */
+Err session__fail(Session *session, Err err, ErrMsg *msg);
+Err session__store_error(Session *session, u32 database, Err err);
+void session__enter(Session *session, RtTask **previous_out);
+void session__leave(Session *session, RtTask *previous);
+bool session__single(const Session *session);
+
+/* ---- schema.c: catalogs of the session ---- */
+/* Make every database's catalog the one that the present snapshot sees. */
+MUST_CHECK Err session__refresh_catalogs(Session *session);
+void session__catalog_view(const Session *session, CatalogView *view_out);
+/* The statement that runs changed the schema of a database; takes over `catalog`. */
+void session__set_own_catalog(Session *session, u32 database, Catalog *catalog);
+/* After an undo: forget catalogs that may not hold any more. */
+void session__forget_own_catalogs(Session *session);
+MUST_CHECK Err session__open_temp(Session *session);
+void session__plan_context(Session *session, const CatalogView *view, PlanContext *context_out);
+
+/* ---- transaction.c ---- */
+/* Have a transaction open on each database (in autocommit: begin one). */
+MUST_CHECK Err session__ensure_txn(Session *session);
+/* Become a writer: token or schema locks. */
+MUST_CHECK Err session__ensure_writer(Session *session, const Plan *plan);
+MUST_CHECK Err session__begin(Session *session, const AstTransaction *ast);
+MUST_CHECK Err session__commit(Session *session);
+void session__rollback(Session *session);
+MUST_CHECK Err session__savepoint(Session *session, Slice name);
+MUST_CHECK Err session__release(Session *session, Slice name);
+MUST_CHECK Err session__rollback_to(Session *session, Slice name);
+MUST_CHECK Err session__set_isolation(Session *session, AstIsolation isolation, bool for_session);
+/* The end of a statement in autocommit: commit or drop the transaction if nobody needs it. */
+MUST_CHECK Err session__autocommit_end(Session *session, bool ok);
+void session__marks(Session *session, StoreMark *mark_out);
+void session__undo_to(Session *session, const StoreMark *mark);
+/* May the statement that just failed with ERR_BUSY_SNAPSHOT be run again on a fresh snapshot? */
+bool session__may_restart(const Session *session);
+MUST_CHECK Err session__restart(Session *session);
+/* Trip every other running statement (of one tree, or all). */
+void session__trip(Session *session, const Exec *except, const Store *store, TreeId tree);
+void session__trip_all(Session *session);
+
+/* ---- command.c, pragma.c ---- */
+/* Columns that a command returns; called at prepare. */
+MUST_CHECK Err command__describe(Stmt *stmt);
+/* Run it; rows go to stmt->rows. */
+MUST_CHECK Err command__run(Stmt *stmt);
+bool command__is_read_only(const AstStatement *ast);
+MUST_CHECK Err pragma__describe(Stmt *stmt);
+MUST_CHECK Err pragma__run(Stmt *stmt);
+MUST_CHECK Err rows__add(Stmt *stmt, const Cell *cells);

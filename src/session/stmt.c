@@ -1,0 +1,706 @@
+/*
+ * stmt.c -- the life of a prepared statement: prepare, bind, step, reset, finalize.
+ *
+ * A statement is either planned (SELECT, INSERT, UPDATE, DELETE: a Plan and an Exec) or a command
+ * (everything else: its syntax tree, run by command.c).  Starting a planned statement makes sure of
+ * a transaction, of the catalog that its snapshot sees, of the plan for that catalog, and of the
+ * right to write; then exec does the work.  A write that loses against a concurrent commit before
+ * anything was shown is undone and run again on a fresh snapshot.
+ */
+#include "session/session__impl.h"
+
+#define PREPARE_TRIES_MAX 50u
+#define RESTARTS_MAX      200u
+
+/* ---- making and freeing ---- */
+
+static void
+link_stmt(Session *session, Stmt *stmt)
+{
+    stmt->next = session->first_stmt;
+    if (stmt->next != NULL) stmt->next->previous = stmt;
+    session->first_stmt = stmt;
+}
+
+static void
+unlink_stmt(Session *session, Stmt *stmt)
+{
+    if (stmt->previous != NULL) {
+        stmt->previous->next = stmt->next;
+    } else if (session->first_stmt == stmt) {
+        session->first_stmt = stmt->next;
+    }
+    if (stmt->next != NULL) stmt->next->previous = stmt->previous;
+}
+
+static void
+drop_plan(Stmt *stmt)
+{
+    exec_close(stmt->exec);
+    plan_release(stmt->plan);
+    for (u32 i = 0; i < CATALOG_DATABASES_MAX; i++) {
+        catalog_release(stmt->catalog[i]);
+        stmt->catalog[i] = NULL;
+    }
+    stmt->exec = NULL;
+    stmt->plan = NULL;
+}
+
+static void
+free_stmt(Stmt *stmt)
+{
+    drop_plan(stmt);
+    for (u32 i = 0; stmt->param_bytes != NULL && i < stmt->param_count; i++)
+        buf_free(&stmt->param_bytes[i]);
+    mem_free(stmt->param_bytes);
+    mem_free(stmt->param);
+    mem_free(stmt->sql);
+    arena_free(&stmt->arena);
+    arena_free(&stmt->run);
+    arena_free(&stmt->row_text);
+    mem_free(stmt);
+}
+
+static ParseOptions
+parse_options(const Session *session)
+{
+    return (ParseOptions){
+        .expr_depth_max = (u32)session->limit[3],
+        .parser_depth_max = (u32)session->limit[12],
+        .compound_max = (u32)session->limit[4],
+        .function_args_max = (u32)session->limit[6],
+        .param_number_max = (u32)session->limit[9],
+        .columns_max = (u32)session->limit[2],
+        .text_bytes_max = (size_t)session->limit[1],
+    };
+}
+
+static bool
+is_planned(const AstStatement *ast)
+{
+    switch (ast->kind) {
+    case AST_STMT_SELECT:
+    case AST_STMT_INSERT:
+    case AST_STMT_UPDATE:
+    case AST_STMT_DELETE: return true;
+    default: return false;
+    }
+}
+
+/* A catalog must be known before names can be resolved. */
+static Err
+catalogs_for_prepare(Session *session, bool *opened_out)
+{
+    *opened_out = session->db[0].txn == NULL;
+    Err err = session__ensure_txn(session);
+    return err == OK ? session__refresh_catalogs(session) : err;
+}
+
+static void
+end_prepare(Session *session, bool opened)
+{
+    /* Preparing outside a transaction must not pin a snapshot. */
+    if (!opened || session->running > 0) return;
+    for (u32 i = 0; i < session->db_count; i++) {
+        SessionDb *db = &session->db[i];
+        if (db->txn == NULL) continue;
+        store_txn_rollback(db->txn);
+        db->txn = NULL;
+        session->txn[i] = NULL;
+        db->verified = false;
+    }
+}
+
+/* Plan `ast` against the session's catalogs and open its run state. */
+static Err
+plan_stmt(Stmt *stmt, const AstStatement *ast)
+{
+    Session *session = stmt->session;
+    CatalogView view;
+    PlanContext context;
+    ErrMsg msg = {.sql_offset = -1};
+    session__catalog_view(session, &view);
+    session__plan_context(session, &view, &context);
+    Plan *plan;
+    Err err = plan_prepare(&context, ast, SLICE(stmt->sql, stmt->sql_bytes), &plan, &msg);
+    if (err != OK) return session__fail(session, err, &msg);
+    Exec *exec;
+    err = exec_open(plan, &session->exec_env, &exec, &msg);
+    if (err != OK) {
+        plan_release(plan);
+        return session__fail(session, err, &msg);
+    }
+    drop_plan(stmt);
+    stmt->plan = plan;
+    stmt->exec = exec;
+    stmt->environment = session->environment;
+    stmt->is_write = !plan->read_only;
+    for (u32 i = 0; i < session->db_count; i++) {
+        Catalog *catalog = session->db[i].catalog;
+        if (catalog != NULL) stmt->catalog[i] = catalog_retain(catalog);
+    }
+    return OK;
+}
+
+static bool
+is_stale(const Stmt *stmt)
+{
+    const Session *session = stmt->session;
+    if (stmt->environment != session->environment) return true;
+    for (u32 i = 0; i < session->db_count; i++) {
+        if (stmt->catalog[i] != session->db[i].catalog) return true;
+    }
+    return false;
+}
+
+static Err
+prepare_again(Stmt *stmt)
+{
+    Session *session = stmt->session;
+    AstStatement *ast;
+    size_t consumed;
+    ErrMsg msg = {.sql_offset = -1};
+    ParseOptions options = parse_options(session);
+    Arena arena;
+    arena_init(&arena, NULL);
+    Err err = sql_parse(&arena, SLICE(stmt->sql, stmt->sql_bytes), &options, &ast, &consumed, &msg);
+    if (err != OK) {
+        session__fail(session, err, &msg);
+    } else {
+        err = plan_stmt(stmt, ast);
+    }
+    arena_free(&arena);
+    return err;
+}
+
+static Err
+make_params(Stmt *stmt, const AstStatement *ast)
+{
+    stmt->param_count = ast->param_count;
+    if (stmt->param_count == 0) return OK;
+    stmt->param = MEM_NEW_ARRAY(Cell, stmt->param_count);
+    stmt->param_bytes = MEM_NEW_ARRAY(Buf, stmt->param_count);
+    return stmt->param == NULL || stmt->param_bytes == NULL ? ERR_NOMEM : OK;
+}
+
+static Err
+prepare_parsed(Stmt *stmt, AstStatement *ast)
+{
+    Session *session = stmt->session;
+    stmt->explain = (u8)ast->explain;
+    Err err = make_params(stmt, ast);
+    if (err != OK) return session__fail(session, err, NULL);
+    bool opened;
+    err = catalogs_for_prepare(session, &opened);
+    if (err == OK && is_planned(ast)) {
+        err = plan_stmt(stmt, ast);
+    } else if (err == OK) {
+        stmt->ast = ast;
+        stmt->is_write = !command__is_read_only(ast);
+        err = command__describe(stmt);
+    }
+    end_prepare(session, opened);
+    return err;
+}
+
+static Err
+prepare_inside(Session *session, Slice sql, Stmt **stmt_out, size_t *consumed_out)
+{
+    ErrMsg msg = {.sql_offset = -1};
+    AstStatement *ast;
+    size_t consumed = 0;
+    ParseOptions options = parse_options(session);
+    Stmt *stmt = MEM_NEW(Stmt);
+    if (stmt == NULL) return session__fail(session, ERR_NOMEM, NULL);
+    stmt->session = session;
+    arena_init(&stmt->arena, &session->account);
+    arena_init(&stmt->run, &session->account);
+    arena_init(&stmt->row_text, &session->account);
+    /* The tree's slices point into the text, so the statement parses its own copy. */
+    const u8 *nul = sql.bytes == 0 ? NULL : memchr(sql.p, 0, sql.bytes);
+    stmt->sql_bytes = nul == NULL ? sql.bytes : (size_t)(nul - sql.p);
+    stmt->sql = mem_strndup(sql.p, stmt->sql_bytes);
+    Err err = stmt->sql == NULL ? session__fail(session, ERR_NOMEM, NULL) : OK;
+    if (err == OK) {
+        err = sql_parse(&stmt->arena, SLICE(stmt->sql, stmt->sql_bytes), &options, &ast, &consumed,
+                        &msg);
+        if (err != OK) session__fail(session, err, &msg);
+    }
+    if (err == OK && consumed == stmt->sql_bytes && nul != NULL) consumed = sql.bytes;
+    if (consumed_out != NULL) *consumed_out = consumed;
+    if (err == OK && ast != NULL) {
+        stmt->sql_bytes = MIN_OF(consumed, stmt->sql_bytes);
+        stmt->sql[stmt->sql_bytes] = 0;
+        err = prepare_parsed(stmt, ast);
+    }
+    if (err != OK || ast == NULL) {
+        free_stmt(stmt);
+        return err;
+    }
+    if (stmt->ast == NULL) arena_free(&stmt->arena); /* Everything needed is in the plan. */
+    link_stmt(session, stmt);
+    *stmt_out = stmt;
+    return OK;
+}
+
+Err
+stmt_prepare(Session *session, Slice sql, Stmt **stmt_out, size_t *consumed_out)
+{
+    *stmt_out = NULL;
+    if (consumed_out != NULL) *consumed_out = 0;
+    RtTask *previous;
+    session_lock(session);
+    session__enter(session, &previous);
+    err_clear(&session->error);
+    Err err = prepare_inside(session, sql, stmt_out, consumed_out);
+    session__leave(session, previous);
+    session_unlock(session);
+    return err;
+}
+
+/* ---- running ---- */
+
+static void
+set_running(Stmt *stmt)
+{
+    stmt->state = STMT_RUNNING;
+    stmt->session->running++;
+    stmt->session->running_writes += stmt->is_write;
+}
+
+static void
+set_ended(Stmt *stmt, StmtState state)
+{
+    Session *session = stmt->session;
+    if (stmt->state == STMT_RUNNING) {
+        ASSERT(session->running > 0);
+        session->running--;
+        session->running_writes -= stmt->is_write;
+    }
+    stmt->state = state;
+    stmt->has_row = false;
+    stmt->row = NULL;
+}
+
+static Err
+refuse_if_doomed(Session *session)
+{
+    if (!session->doomed) return OK;
+    return session_set_error(session, ERR_BUSY_SNAPSHOT,
+                             "transaction has failed: only ROLLBACK is possible");
+}
+
+/* Transaction, right to write, catalog, plan: in this order, until they fit together. */
+static Err
+make_ready(Stmt *stmt)
+{
+    Session *session = stmt->session;
+    Err err = refuse_if_doomed(session);
+    for (u32 tries = 0; err == OK && tries < PREPARE_TRIES_MAX; tries++) {
+        err = session__ensure_txn(session);
+        if (err == OK && stmt->is_write && session__single(session)) {
+            err = session__ensure_writer(session, NULL);
+        }
+        if (err == OK) err = session__refresh_catalogs(session);
+        if (err != OK) return err;
+        if (is_stale(stmt)) {
+            u32 former = stmt->plan->column_count;
+            err = prepare_again(stmt);
+            if (err != OK || stmt->plan->column_count != former) continue;
+            continue;
+        }
+        if (stmt->is_write) err = session__ensure_writer(session, stmt->plan);
+        return err;
+    }
+    return err != OK ? err : session__fail(session, ERR_SCHEMA, NULL);
+}
+
+static Err
+start_planned(Stmt *stmt)
+{
+    Session *session = stmt->session;
+    Err err = make_ready(stmt);
+    for (u32 tries = 0; err == ERR_BUSY_SNAPSHOT && tries < RESTARTS_MAX; tries++) {
+        /* A schema change between our snapshot and our lock. */
+        if (!session__may_restart(session) || session->doomed) break;
+        err = session__restart(session);
+        if (err == OK) err = make_ready(stmt);
+    }
+    if (err != OK) return err;
+    session__marks(session, stmt->mark);
+    err = exec_start(stmt->exec, session->txn, stmt->param, stmt->param_count);
+    if (err != OK) {
+        ErrMsg copy = {.sql_offset = -1};
+        err_set(&copy, err, "%s", err_message(exec_error(stmt->exec)));
+        return session__fail(session, err, &copy);
+    }
+    session->has_read = true;
+    return OK;
+}
+
+static void
+copy_exec_error(Stmt *stmt, Err err)
+{
+    const ErrMsg *cause = exec_error(stmt->exec);
+    Session *session = stmt->session;
+    err_set_at(&session->error, err, cause->sql_offset, "%s",
+               cause->err == err ? err_message(cause) : err_text(err));
+    session->error.host_code = cause->host_code;
+}
+
+/* One exec_step, run again from a fresh snapshot when it lost before anything could be seen. */
+static Err
+step_with_restart(Stmt *stmt, bool *row_out)
+{
+    Session *session = stmt->session;
+    i64 changes = session->changes, rowid = session->last_rowid;
+    for (u32 tries = 0;; tries++) {
+        Err err = exec_step(stmt->exec, row_out);
+        if (err != ERR_BUSY_SNAPSHOT || tries >= RESTARTS_MAX || stmt->has_row) return err;
+        if (!stmt->is_write || !session__may_restart(session)) return err;
+        exec_reset(stmt->exec);
+        session__undo_to(session, stmt->mark);
+        session->changes = changes;
+        session->last_rowid = rowid;
+        err = session__restart(session);
+        if (err == OK) err = start_planned(stmt);
+        if (err != OK) return err;
+    }
+}
+
+/* A statement failed: undo what must be undone; in multi mode a lost transaction is let go. */
+static bool
+undo_failed(Stmt *stmt, Err err)
+{
+    Session *session = stmt->session;
+    ExecUndo undo = stmt->exec == NULL ? EXEC_UNDO_STATEMENT : exec_error_undo(stmt->exec);
+    bool is_lost = err == ERR_BUSY_DEADLOCK || err == ERR_SERIALIZE ||
+                   (err == ERR_BUSY_SNAPSHOT && !session__single(session));
+    if (stmt->is_write && undo == EXEC_UNDO_STATEMENT) session__undo_to(session, stmt->mark);
+    if (undo == EXEC_UNDO_TRANSACTION && stmt->is_write) {
+        session__rollback(session);
+    } else if (is_lost && session->in_transaction) {
+        session__rollback(session);
+        session->in_transaction = true;
+        session->doomed = true;
+    }
+    return undo == EXEC_UNDO_NOTHING;
+}
+
+static Err
+finish_planned(Stmt *stmt, Err err)
+{
+    Session *session = stmt->session;
+    ErrMsg kept = {.sql_offset = -1};
+    bool keeps = err == OK;
+    if (err != OK) {
+        if (session->error.err == OK) copy_exec_error(stmt, err);
+        err_move(&kept, &session->error);
+        keeps = undo_failed(stmt, err);
+    }
+    if (stmt->is_write) {
+        session->changes = keeps ? exec_rows_changed(stmt->exec) : 0;
+        if (keeps) session->total_changes += exec_rows_changed_total(stmt->exec);
+        if (keeps) session->deferred_violations += exec_deferred_violations(stmt->exec);
+    }
+    exec_reset(stmt->exec);
+    set_ended(stmt, err == OK ? STMT_DONE : STMT_FAILED);
+    if (stmt->is_write && session->in_transaction) {
+        session->has_written = session->has_written || session_in_write_transaction(session);
+    }
+    Err end = session__autocommit_end(session, keeps);
+    if (err != OK) {
+        session__fail(session, err, &kept);
+    } else if (end != OK) {
+        err = end;
+        stmt->state = STMT_FAILED;
+    }
+    err_clear(&kept);
+    stmt->last_error = err;
+    return err;
+}
+
+/* What is about to be shown must be durable first. */
+static Err
+wait_shown(Stmt *stmt)
+{
+    Session *session = stmt->session;
+    for (u32 i = 0; i < session->db_count; i++) {
+        if (session->db[i].txn == NULL) continue;
+        Err err = store_txn_wait_shown(session->db[i].txn);
+        if (err != OK) return session__store_error(session, i, err);
+    }
+    session->has_shown = true;
+    return OK;
+}
+
+static Err
+step_planned(Stmt *stmt, bool *row_out)
+{
+    bool is_first = stmt->state != STMT_RUNNING;
+    Err err = OK;
+    if (is_first) {
+        set_running(stmt);
+        err = start_planned(stmt);
+    }
+    if (err == OK) err = step_with_restart(stmt, row_out);
+    if (err == OK && *row_out) {
+        err = wait_shown(stmt);
+        if (err == OK) {
+            stmt->row = exec_row(stmt->exec);
+            stmt->has_row = true;
+            return OK;
+        }
+    }
+    *row_out = false;
+    return finish_planned(stmt, err);
+}
+
+static Err
+step_command(Stmt *stmt, bool *row_out)
+{
+    Session *session = stmt->session;
+    if (stmt->state != STMT_RUNNING) {
+        arena_reset(&stmt->run);
+        stmt->rows = (RowList){.columns = stmt->column_count};
+        stmt->rows_shown = 0;
+        Err err = command__run(stmt);
+        stmt->last_error = err;
+        stmt->state = err == OK ? STMT_DONE : STMT_FAILED;
+        if (err != OK || stmt->rows.rows == 0) return err;
+        /* The rows are computed: no transaction stays open for them. */
+        stmt->is_write = false;
+        set_running(stmt);
+    }
+    if (stmt->rows_shown < stmt->rows.rows) {
+        stmt->row = stmt->rows.cell + (size_t)stmt->rows_shown++ * stmt->rows.columns;
+        stmt->has_row = true;
+        *row_out = true;
+        return OK;
+    }
+    set_ended(stmt, STMT_DONE);
+    return session__autocommit_end(session, true);
+}
+
+Err
+stmt_step(Stmt *stmt, bool *row_out)
+{
+    Session *session = stmt->session;
+    RtTask *previous;
+    *row_out = false;
+    session_lock(session);
+    session__enter(session, &previous);
+    err_clear(&session->error);
+    Stmt *outer = session->current;
+    session->current = stmt;
+    session->now_ms = 0;
+    arena_reset(&stmt->row_text);
+    stmt->text = NULL;
+    stmt->row = NULL;
+    Err err = stmt->ast != NULL ? step_command(stmt, row_out) : step_planned(stmt, row_out);
+    session->current = outer;
+    session__leave(session, previous);
+    session_unlock(session);
+    return err;
+}
+
+static Err
+reset_inside(Stmt *stmt)
+{
+    Session *session = stmt->session;
+    Err err = stmt->last_error;
+    if (stmt->state == STMT_RUNNING) {
+        if (stmt->exec != NULL) {
+            /* Changes of a write are all made by its first step: they stay. */
+            err = finish_planned(stmt, OK);
+        } else {
+            set_ended(stmt, STMT_READY);
+            err = session__autocommit_end(session, true);
+        }
+    }
+    stmt->state = STMT_READY;
+    stmt->last_error = OK;
+    stmt->has_row = false;
+    stmt->row = NULL;
+    return err;
+}
+
+Err
+stmt_reset(Stmt *stmt)
+{
+    if (stmt == NULL) return OK;
+    Session *session = stmt->session;
+    RtTask *previous;
+    session_lock(session);
+    session__enter(session, &previous);
+    Err err = reset_inside(stmt);
+    if (err == OK) err_clear(&session->error);
+    session__leave(session, previous);
+    session_unlock(session);
+    return err;
+}
+
+Err
+stmt_finalize(Stmt *stmt)
+{
+    if (stmt == NULL) return OK;
+    Session *session = stmt->session;
+    RtTask *previous;
+    session_lock(session);
+    session__enter(session, &previous);
+    Err err = reset_inside(stmt);
+    unlink_stmt(session, stmt);
+    free_stmt(stmt);
+    bool is_last = session->closing && session->first_stmt == NULL;
+    session__leave(session, previous);
+    session_unlock(session);
+    if (is_last) session_close_zombie(session);
+    return err;
+}
+
+/* ---- parameters ---- */
+
+Err
+stmt_bind(Stmt *stmt, u32 index, const Cell *value)
+{
+    Session *session = stmt->session;
+    if (index >= stmt->param_count) return session__fail(session, ERR_RANGE, NULL);
+    if (stmt->state == STMT_RUNNING) return session__fail(session, ERR_MISUSE, NULL);
+    Buf *bytes = &stmt->param_bytes[index];
+    Cell *param = &stmt->param[index];
+    *param = *value;
+    if ((value->type != CELL_TEXT && value->type != CELL_BLOB) ||
+        (value->flags & (CELL_POINTER | CELL_ZEROBLOB)) != 0) {
+        return OK;
+    }
+    if (value->bytes > (u32)session->limit[0]) {
+        *param = cell_null();
+        return session__fail(session, ERR_TOOBIG, NULL);
+    }
+    buf_clear(bytes);
+    Err err = buf_append(bytes, value->u.p, value->bytes);
+    if (err == OK) err = buf_append_byte(bytes, 0);
+    if (err != OK) {
+        *param = cell_null();
+        return session__fail(session, err, NULL);
+    }
+    param->u.p = bytes->p;
+    param->flags |= CELL_TERMINATED;
+    return OK;
+}
+
+void
+stmt_clear_bindings(Stmt *stmt)
+{
+    for (u32 i = 0; i < stmt->param_count; i++)
+        stmt->param[i] = cell_null();
+}
+
+u32
+stmt_param_count(const Stmt *stmt)
+{
+    return stmt->param_count;
+}
+
+const char *
+stmt_param_name(const Stmt *stmt, u32 index)
+{
+    if (index >= stmt->param_count || stmt->plan == NULL) return NULL;
+    return stmt->plan->param_name == NULL ? NULL : stmt->plan->param_name[index];
+}
+
+u32
+stmt_param_index(const Stmt *stmt, const char *name)
+{
+    for (u32 i = 0; i < stmt->param_count; i++) {
+        const char *at = stmt_param_name(stmt, i);
+        if (at != NULL && strcmp(at, name) == 0) return i + 1;
+    }
+    return 0;
+}
+
+const Cell *
+stmt_param_value(const Stmt *stmt, u32 index)
+{
+    return index < stmt->param_count ? &stmt->param[index] : NULL;
+}
+
+/* ---- columns and rows ---- */
+
+u32
+stmt_column_count(const Stmt *stmt)
+{
+    return stmt->plan != NULL ? stmt->plan->column_count : stmt->column_count;
+}
+
+const PlanColumn *
+stmt_column(const Stmt *stmt, u32 column)
+{
+    if (column >= stmt_column_count(stmt)) return NULL;
+    return stmt->plan != NULL ? &stmt->plan->column[column] : &stmt->column[column];
+}
+
+const Cell *
+stmt_row(const Stmt *stmt)
+{
+    return stmt->has_row ? stmt->row : NULL;
+}
+
+const char *
+stmt_row_text(Stmt *stmt, u32 column, size_t *bytes_out)
+{
+    *bytes_out = 0;
+    u32 columns = stmt_column_count(stmt);
+    if (stmt_row(stmt) == NULL || column >= columns) return NULL;
+    const Cell *cell = &stmt->row[column];
+    if (cell->type == CELL_NULL) return NULL;
+    if (stmt->text == NULL) {
+        stmt->text = ARENA_NEW_ARRAY(&stmt->row_text, char *, columns);
+        if (stmt->text == NULL) return NULL;
+    }
+    Slice text;
+    if (cell_text_bytes(cell, &stmt->row_text, &text) != OK) return NULL;
+    *bytes_out = text.bytes;
+    if ((cell->flags & CELL_TERMINATED) != 0 && text.p == cell->u.p) return (const char *)text.p;
+    if (stmt->text[column] == NULL) {
+        stmt->text[column] = arena_strndup(&stmt->row_text, text.p, text.bytes);
+    }
+    return stmt->text[column];
+}
+
+bool
+stmt_is_read_only(const Stmt *stmt)
+{
+    return stmt->plan != NULL ? stmt->plan->read_only : command__is_read_only(stmt->ast);
+}
+
+bool
+stmt_is_explain(const Stmt *stmt, bool *query_plan_out)
+{
+    *query_plan_out = stmt->explain == AST_EXPLAIN_QUERY_PLAN;
+    return stmt->explain != AST_EXPLAIN_NONE;
+}
+
+bool
+stmt_is_busy(const Stmt *stmt)
+{
+    return stmt->state == STMT_RUNNING;
+}
+
+const char *
+stmt_sql(const Stmt *stmt)
+{
+    return stmt->sql;
+}
+
+Session *
+stmt_session(const Stmt *stmt)
+{
+    return stmt->session;
+}
+
+Stmt *
+session_next_stmt(Session *session, Stmt *after)
+{
+    return after == NULL ? session->first_stmt : after->next;
+}

@@ -1,0 +1,363 @@
+#!/usr/bin/env python3
+"""Replay recorded SQLite sessions against a library with the sqlite3 C API and compare answers.
+
+The data are JSON lines (xz-packed or plain): a header, then one session a line.  Each session runs
+in an empty directory; its statements are compared with what SQLite answered.  A worker process
+runs a batch of sessions, so that a crash costs one session and is named.
+
+usage: run.py --lib LIBRARY DATA [--file NAME] [--session N] [--limit N] [--verbose] [--top N]
+Prints a line a failing statement (with --verbose) and at the end
+  statements, matches, first mismatches by reason; exit status 0 unless a worker cannot start.
+"""
+import argparse
+import collections
+import ctypes
+import hashlib
+import json
+import lzma
+import multiprocessing
+import os
+import shutil
+import sys
+import tempfile
+
+ROW, DONE = 100, 101
+TRANSIENT = ctypes.c_void_p(-1)
+
+
+class Api:
+    def __init__(self, path):
+        lib = ctypes.CDLL(path)
+        self.lib = lib
+        p, i, ll, s = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong, ctypes.c_char_p
+        for name, result, args in [
+                ("open_v2", i, [s, ctypes.POINTER(p), i, p]), ("close_v2", i, [p]),
+                ("prepare_v2", i, [p, s, i, ctypes.POINTER(p), ctypes.POINTER(s)]),
+                ("step", i, [p]), ("finalize", i, [p]), ("errmsg", s, [p]),
+                ("extended_errcode", i, [p]), ("column_count", i, [p]), ("column_type", i, [p, i]),
+                ("column_int64", ll, [p, i]), ("column_double", ctypes.c_double, [p, i]),
+                ("column_blob", p, [p, i]), ("column_text", p, [p, i]), ("column_bytes", i, [p, i]),
+                ("column_name", s, [p, i]), ("changes", i, [p]), ("last_insert_rowid", ll, [p]),
+                ("bind_null", i, [p, i]), ("bind_int64", i, [p, i, ll]),
+                ("bind_double", i, [p, i, ctypes.c_double]), ("bind_text", i, [p, i, p, i, p]),
+                ("bind_blob", i, [p, i, p, i, p]), ("bind_parameter_index", i, [p, s]),
+                ("libversion", s, []), ("value_int64", ll, [p]),
+                ("create_function_v2", i, [p, s, i, i, p, p, p, p, p]),
+                ("create_collation_v2", i, [p, s, i, p, p, p]), ("result_value", None, [p, p]),
+                ("result_null", None, [p])]:
+            function = getattr(lib, "sqlite3_" + name)
+            function.restype, function.argtypes = result, args
+            setattr(self, name, function)
+
+
+FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))
+COMPARE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p,
+                           ctypes.c_int, ctypes.c_void_p)
+
+
+def reverse_compare(_, left_bytes, left, right_bytes, right):
+    a, b = ctypes.string_at(left, left_bytes), ctypes.string_at(right, right_bytes)
+    return (a < b) - (a > b)
+
+
+def identity(api):
+    def call(context, count, values):
+        if count == 0:
+            api.result_null(context)
+        else:
+            api.result_value(context, values[0])
+    return FUNCTION(call)
+
+
+def value_of(api, stmt, column):
+    kind = api.column_type(stmt, column)
+    if kind == 5:
+        return None
+    if kind == 1:
+        return api.column_int64(stmt, column)
+    if kind == 2:
+        r = api.column_double(stmt, column)
+        return {"r": repr(r)}
+    pointer = api.column_text(stmt, column) if kind == 3 else api.column_blob(stmt, column)
+    data = ctypes.string_at(pointer, api.column_bytes(stmt, column)) if pointer else b""
+    if kind == 4:
+        return {"b": data.hex()}
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"t": data.hex()}
+
+
+def same(a, b):
+    if isinstance(a, dict) and isinstance(b, dict) and "r" in a and "r" in b:
+        x, y = float(a["r"]), float(b["r"])
+        return x == y or abs(x - y) <= 1e-14 * max(abs(x), abs(y))
+    return type(a) is type(b) and a == b
+
+
+def same_rows(got, want):
+    return len(got) == len(want) and all(
+        len(g) == len(w) and all(same(x, y) for x, y in zip(g, w)) for g, w in zip(got, want))
+
+
+def line_of(row):
+    return json.dumps(row, separators=(",", ":"))
+
+
+class Session:
+    def __init__(self, api, where):
+        self.api, self.where, self.db = api, where, {}
+        self.keep = [identity(api), COMPARE(reverse_compare)]
+
+    def text(self, value):
+        return value.replace("%CWD%", self.where) if isinstance(value, str) else value
+
+    def bind(self, stmt, params):
+        for name, value in params.items():
+            index = int(name[1:]) if name[0] == "#" else self.api.bind_parameter_index(
+                stmt, name.encode())
+            if index == 0:
+                continue
+            value = self.text(value)
+            if value is None:
+                self.api.bind_null(stmt, index)
+            elif isinstance(value, int):
+                self.api.bind_int64(stmt, index, value)
+            elif isinstance(value, str):
+                data = value.encode()
+                self.api.bind_text(stmt, index, data, len(data), TRANSIENT)
+            elif "r" in value:
+                self.api.bind_double(stmt, index, float(value["r"]))
+            elif "b" in value:
+                data = bytes.fromhex(value["b"])
+                self.api.bind_blob(stmt, index, data, len(data), TRANSIENT)
+            else:
+                data = bytes.fromhex(value["t"])
+                self.api.bind_text(stmt, index, data, len(data), TRANSIENT)
+
+    def sql(self, op):
+        api, db = self.api, self.db.get(op["c"])
+        if db is None:
+            return None
+        text = self.text(op["s"]).encode("utf-8", "surrogatepass")
+        stmt, tail = ctypes.c_void_p(), ctypes.c_char_p()
+        code = api.prepare_v2(db, text, len(text), ctypes.byref(stmt), ctypes.byref(tail))
+        rows, names = [], []
+        if code == 0 and stmt.value:
+            self.bind(stmt, op.get("p", {}))
+            count = api.column_count(stmt)
+            names = [(api.column_name(stmt, k) or b"").decode("utf-8", "replace")
+                     for k in range(count)]
+            code = api.step(stmt)
+            while code == ROW:
+                rows.append([value_of(api, stmt, k) for k in range(api.column_count(stmt))])
+                if op.get("first"):
+                    break
+                code = api.step(stmt)
+        error = None
+        if code not in (0, ROW, DONE):
+            error = [api.extended_errcode(db), (api.errmsg(db) or b"").decode("utf-8", "replace")]
+        if stmt.value:
+            api.finalize(stmt)
+        return rows, names, error
+
+    def judge(self, op, result):
+        """None: as SQLite; else the reason."""
+        if result is None:
+            return None if op.get("cmp") == "none" else "no connection"
+        rows, _, error = result
+        if op.get("cmp") == "none":
+            return None
+        if "err" in op:
+            return None if error else "should fail: " + op["err"][1]
+        if error:
+            return "error: " + error[1]
+        if op.get("cmp") == "ok":
+            return None
+        for column in op.get("mask", []):
+            for row in rows:
+                if column < len(row):
+                    row[column] = None
+        if "dig" in op:
+            lines = [line_of(row) for row in rows]
+            if op.get("cmp") == "set":
+                lines.sort()
+            digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+            return None if op["dig"] == [len(rows), digest] else "rows differ (digest)"
+        want = [[self.text(v) for v in row] for row in op.get("rows", [])]
+        if same_rows(rows, want):
+            return None
+        if op.get("cmp") == "set" and same_rows(sorted(rows, key=line_of),
+                                                sorted(want, key=line_of)):
+            return None
+        return "rows differ"
+
+    def close(self):
+        for db in self.db.values():
+            self.api.close_v2(db)
+        self.db = {}
+
+    def step(self, op):
+        kind = op["op"]
+        if kind == "open":
+            if op["c"] in self.db:
+                self.api.close_v2(self.db.pop(op["c"]))
+            db = ctypes.c_void_p()
+            code = self.api.open_v2(self.text(op["f"]).encode(), ctypes.byref(db), op["fl"], None)
+            if code == 0:
+                self.db[op["c"]] = db
+            elif db.value:
+                self.api.close_v2(db)
+        elif kind == "close":
+            if op["c"] in self.db:
+                self.api.close_v2(self.db.pop(op["c"]))
+        elif kind == "rm":
+            for name in op["f"]:
+                for suffix in ("", "-journal", "-wal", "-shm"):
+                    path = self.text(name) + suffix
+                    if os.path.isdir(path):
+                        shutil.rmtree(path, ignore_errors=True)
+                    elif os.path.exists(path):
+                        os.unlink(path)
+        elif kind == "cp":
+            if os.path.isfile(self.text(op["f"])):
+                shutil.copyfile(self.text(op["f"]), self.text(op["to"]))
+        elif kind == "func" and op["c"] in self.db:
+            self.api.create_function_v2(self.db[op["c"]], op["n"].encode(), op["a"],
+                                        1 | op.get("fl", 0), None,
+                                        ctypes.cast(self.keep[0], ctypes.c_void_p), None, None,
+                                        None)
+        elif kind == "coll" and op["c"] in self.db:
+            self.api.create_collation_v2(self.db[op["c"]], op["n"].encode(), 1, None,
+                                         ctypes.cast(self.keep[1], ctypes.c_void_p), None)
+        elif kind == "sql":
+            result = self.sql(op)
+            return self.judge(op, result), result
+        return None
+
+
+def run_session(api, session):
+    """(statements, matches, reasons) of one session; reasons: (statement, reason, op)."""
+    where = os.path.realpath(tempfile.mkdtemp(prefix="sweep-"))
+    old = os.getcwd()
+    os.chdir(where)
+    run = Session(api, where)
+    statements = matches = 0
+    reasons = []
+    try:
+        for op in session["ops"]:
+            answer = run.step(op)
+            if op["op"] != "sql":
+                continue
+            statements += 1
+            if answer is None or answer[0] is None:
+                matches += 1
+            elif op.get("frag") or op.get("vd"):
+                matches += 1
+            else:
+                reasons.append((op["s"], answer[0], op.get("rows"),
+                                answer[1][0][:5] if answer[1] else None))
+    finally:
+        run.close()
+        os.chdir(old)
+        shutil.rmtree(where, ignore_errors=True)
+    return statements, matches, reasons
+
+
+def worker(lib, pipe):
+    api = Api(lib)
+    while True:
+        session = pipe.recv()
+        if session is None:
+            return
+        pipe.send(run_session(api, session))
+
+
+class Pool:
+    """One worker at a time, started again when it dies or hangs."""
+
+    def __init__(self, lib, seconds):
+        self.lib, self.seconds, self.process = lib, seconds, None
+
+    def start(self):
+        self.pipe, child = multiprocessing.Pipe()
+        self.process = multiprocessing.Process(target=worker, args=(self.lib, child), daemon=True)
+        self.process.start()
+        child.close()
+
+    def run(self, session):
+        if self.process is None:
+            self.start()
+        try:
+            self.pipe.send(session)
+            if self.pipe.poll(self.seconds):
+                return self.pipe.recv()
+            reason = "hang"
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            reason = "crash"
+        self.process.kill()
+        self.process.join()
+        self.process = None
+        return len(session["ops"]), 0, [(session["ops"][-1].get("s", ""), reason, None, None)]
+
+    def stop(self):
+        if self.process is not None:
+            self.process.kill()
+
+
+def sessions_of(path):
+    opener = lzma.open if path.endswith(".xz") else open
+    with opener(path, "rt", encoding="utf-8") as lines:
+        next(lines)
+        for line in lines:
+            yield json.loads(line)
+
+
+def shape(reason):
+    """Reasons with their names and numbers taken out, for counting."""
+    head = reason.split(":")[0] if reason.startswith(("rows", "crash", "hang")) else reason
+    return head[:70]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("data")
+    parser.add_argument("--lib", required=True)
+    parser.add_argument("--file")
+    parser.add_argument("--session", type=int)
+    parser.add_argument("--limit", type=int, default=0)
+    parser.add_argument("--every", type=int, default=1, help="take each Nth session")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--top", type=int, default=40)
+    parser.add_argument("--seconds", type=int, default=20, help="longest session")
+    args = parser.parse_args()
+    pool = Pool(os.path.realpath(args.lib), args.seconds)
+    statements = matches = count = clean = 0
+    first = collections.Counter()
+    for number, session in enumerate(sessions_of(args.data)):
+        if args.file and session["file"] != args.file:
+            continue
+        if args.session is not None and session["sess"] != args.session:
+            continue
+        if number % args.every:
+            continue
+        done, good, reasons = pool.run(session)
+        statements, matches, count = statements + done, matches + good, count + 1
+        clean += not reasons
+        if reasons:
+            first[shape(reasons[0][1])] += 1
+        if args.verbose:
+            for sql, reason, want, got in reasons[:5]:
+                print(f"{session['file']} {session['sess']}: {reason}\n    {sql[:300]}")
+                if want is not None and reason.startswith("rows"):
+                    print(f"    want {str(want)[:200]}\n    got  {str(got)[:200]}")
+        if args.limit and count >= args.limit:
+            break
+    pool.stop()
+    for reason, times in first.most_common(args.top):
+        print(f"{times:6} {reason}")
+    print(f"{count} sessions, {clean} clean; {statements} statements, {matches} as SQLite "
+          f"({100.0 * matches / max(statements, 1):.2f} %)")
+
+
+main()
