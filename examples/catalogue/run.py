@@ -43,6 +43,7 @@ CREATE TABLE relation(id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, package IN
                       operator TEXT, version TEXT);
 CREATE TABLE batch(id INTEGER PRIMARY KEY, packages INTEGER NOT NULL, relations INTEGER NOT NULL);
 CREATE INDEX package_name ON package(name);
+CREATE INDEX relation_package ON relation(package);
 CREATE INDEX relation_target ON relation(target);
 """
 INSERT_PACKAGE = "INSERT INTO package VALUES(?,?,?,?,?,?,?,?,?)"
@@ -235,6 +236,28 @@ def answer_kinds(packages):
     return top(kinds, 20)
 
 
+def closure_root(packages):
+    """A package that pulls in much, on every Debian: the desktop, else the one with most needs."""
+    names = {package[0] for package in packages}
+    if "gnome" in names:
+        return "gnome"
+    return max(packages, key=lambda p: (sum(row[0] == "Depends" for row in p[7]), p[0]))[0]
+
+
+def answer_closure(packages):
+    needs, installed = collections.defaultdict(set), {}
+    for package in packages:
+        installed[package[0]] = max(installed.get(package[0], 0), package[5] or 0)
+        needs[package[0]].update(row[2] for row in package[7] if row[0] == "Depends")
+    todo, seen = [closure_root(packages)], {closure_root(packages)}
+    while todo:
+        new = needs.get(todo.pop(), set()) - seen
+        seen |= new
+        todo += new
+    there = [name for name in seen if name in installed]
+    return [[len(there), sum(installed[name] for name in there)]]
+
+
 QUESTIONS = [
     ("largest sections (packages, KiB installed)", answer_sections,
      "SELECT section, count(*), sum(coalesce(installed, 0)) AS kib FROM package "
@@ -252,15 +275,23 @@ QUESTIONS = [
      "ORDER BY weight DESC, p.name LIMIT 5"),
     ("relations by kind", answer_kinds,
      "SELECT kind, count(*) AS n FROM relation GROUP BY kind ORDER BY n DESC, kind LIMIT 20"),
+    ("all that {root} needs, directly or not, and its KiB", answer_closure,
+     "WITH RECURSIVE need(name) AS (SELECT :root UNION SELECT r.target FROM need n "
+     "JOIN package p ON p.name = n.name JOIN relation r ON r.package = p.id "
+     "WHERE r.kind = 'Depends') "
+     "SELECT count(*), sum(kib) FROM (SELECT p.name, max(coalesce(p.installed, 0)) AS kib "
+     "FROM need n JOIN package p ON p.name = n.name GROUP BY p.name)"),
 ]
 
 
 def ask(server, packages):
+    root = closure_root(packages)
     with server.connect() as client:
         for title, compute, sql in QUESTIONS:
             started = time.monotonic()
-            rows = client.query(sql)
+            rows = client.query(sql, {"root": root} if ":root" in sql else None)
             seconds = time.monotonic() - started
+            title = title.replace("{root}", root)
             print(f"\n   {title}: {seconds * 1000:,.0f} ms")
             for row in rows[:8]:
                 print("      " + "  ".join(f"{v:>12,}" if isinstance(v, int) else f"{v:<44.44}"
@@ -443,9 +474,14 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, help="default: BUILD/../catalogue")
     parser.add_argument("--packages", type=int, help="only the first N packages")
     parser.add_argument("--seed", type=int, default=int(time.time()) % 100000)
+    parser.add_argument("--optional", action="store_true",
+                        help="status 77 instead of failure where apt has no lists")
     options = parser.parse_args()
+    if options.optional and not catalogue.list_files():
+        print("apt has no package lists here: skipped")
+        return 77
     folder = options.folder or options.build.resolve().parent / "catalogue"
-    if not options.folder:
+    if not options.folder or options.optional:
         shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder, exist_ok=True)
     try:
