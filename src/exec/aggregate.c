@@ -38,7 +38,8 @@ agg_open(Exec *exec, Agg *agg, const PlanAgg *plan)
     agg->argv = ARENA_NEW_ARRAY(&exec->arena, Cell, plan->arg_count + 1);
     if (agg->argv == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     Err err = exec__compile_list(exec, plan->arg, plan->arg_count, &agg->arg);
-    if (err == OK && plan->filter != NULL) err = exec__compile(exec, plan->filter, &agg->filter);
+    if (err == OK && plan->filter != NULL)
+        err = exec__compile_condition(exec, plan->filter, &agg->filter);
     if (err == OK && plan->order_count > 0) err = agg_open_order(exec, agg);
     if (err != OK || !plan->distinct) return err;
     err = exec__keymaker_init(exec, &agg->maker, &agg->plan->collation, 1);

@@ -22,7 +22,8 @@ typedef struct Compiler {
     u32 once_count;
     u32 *column;
     u32 column_count, column_capacity;
-    bool in_once; /* Inside a subtree that is computed once as a whole. */
+    bool in_once;   /* Inside a subtree that is computed once as a whole. */
+    bool condition; /* The expression at hand is only asked for its truth. */
 } Compiler;
 
 static Err compile_into(Compiler *c, const PlanExpr *expr, u32 slot);
@@ -189,21 +190,40 @@ jumps_patch(Compiler *c, JumpList *list)
     }
 }
 
+/*
+ * May evaluation stop before the terms from `first` on?  As a condition always.  As a value SQLite
+ * computes all terms but subqueries; that can be told only if they fail or have side effects.
+ */
+static bool
+may_skip(const Compiler *c, const PlanExpr *expr, u32 first)
+{
+    if (c->condition) return true;
+    for (u32 i = first; i < expr->arg_count; i++) {
+        bool has_sub = (expr->arg[i]->flags & PX_FLAG_HAS_SUB) != 0;
+        if (expr->arg[i]->klass != PLAN_TOTAL && !has_sub) return false;
+    }
+    return true;
+}
+
 /* AND, OR: the result so far stands in the slot, each term is folded into it. */
 static Err
 compile_logic(Compiler *c, const PlanExpr *expr, u32 slot)
 {
-    bool is_and = expr->op == PX_AND;
+    bool is_and = expr->op == PX_AND, condition = c->condition;
     JumpList end = {JUMPS_NONE};
     Err err = emit(c, (Ins){.op = INS_SET, .flag = is_and, .out = slot}, NULL);
     for (u32 i = 0; err == OK && i < expr->arg_count; i++) {
         u32 mark = c->top, at = 0;
         Ins ins = {.op = is_and ? INS_AND_STEP : INS_OR_STEP, .out = slot};
+        c->condition = condition;
+        bool skips = may_skip(c, expr, i + 1);
         err = compile(c, expr->arg[i], &ins.a);
+        if (!skips) ins.flag = KEEP_GOING;
         if (err == OK) err = emit(c, ins, &at);
-        if (err == OK) jumps_add(c, &end, at);
+        if (err == OK && skips) jumps_add(c, &end, at);
         c->top = mark;
     }
+    c->condition = false;
     jumps_patch(c, &end);
     return err;
 }
@@ -277,6 +297,8 @@ compile_in_list(Compiler *c, const PlanExpr *expr, u32 slot)
                    .a = x,
                    .out = slot,
                    .u.collation = expr->collation};
+        /* A NULL on the left decides, but SQLite goes through the list all the same. */
+        if (!may_skip(c, expr, i + 1)) ins.flag = KEEP_GOING;
         err = compile(c, expr->arg[i], &ins.b);
         if (err == OK) err = emit(c, ins, &at);
         if (err == OK) jumps_add(c, &end, at);
@@ -299,7 +321,9 @@ compile_case(Compiler *c, const PlanExpr *expr, u32 slot)
     for (u32 i = 0; err == OK && i < arms; i++) {
         u32 mark = c->top, skip = 0, at = 0;
         Operand when;
+        c->condition = !has_base;
         err = compile(c, expr->arg[first + 2 * i], &when);
+        c->condition = false;
         if (err == OK && has_base) {
             const PlanStamp *stamp = &expr->u.arm_stamps[i];
             u32 verdict = slots_take(c, 1);
@@ -544,6 +568,7 @@ compile_into(Compiler *c, const PlanExpr *expr, u32 slot)
     }
     u32 mark = c->top;
     Err err;
+    if (expr->op != PX_AND && expr->op != PX_OR && expr->op != PX_NOT) c->condition = false;
     if (expr->op <= PX_REG || runs_once(c, expr)) {
         Ins ins = {.op = INS_MOVE, .out = slot};
         err = compile(c, expr, &ins.a);
@@ -555,11 +580,11 @@ compile_into(Compiler *c, const PlanExpr *expr, u32 slot)
     return err;
 }
 
-Err
-exec__compile(Exec *exec, const PlanExpr *expr, ExecProgram **program_out)
+static Err
+program_make(Exec *exec, const PlanExpr *expr, bool condition, ExecProgram **program_out)
 {
     *program_out = NULL;
-    Compiler c = {.exec = exec};
+    Compiler c = {.exec = exec, .condition = condition};
     Operand result = 0;
     Err err = compile(&c, expr, &result);
     if (err != OK) return exec->msg.err != OK ? err : exec__fail(exec, err, NULL);
@@ -587,6 +612,18 @@ exec__compile(Exec *exec, const PlanExpr *expr, ExecProgram **program_out)
     }
     *program_out = program;
     return OK;
+}
+
+Err
+exec__compile(Exec *exec, const PlanExpr *expr, ExecProgram **program_out)
+{
+    return program_make(exec, expr, false, program_out);
+}
+
+Err
+exec__compile_condition(Exec *exec, const PlanExpr *expr, ExecProgram **program_out)
+{
+    return program_make(exec, expr, true, program_out);
 }
 
 Err

@@ -182,7 +182,7 @@ do_in_step(const Frame *frame, const Ins *ins, bool *jump_out)
     *jump_out = false;
     if (at(frame, ins->a)->type == CELL_NULL) {
         *out = cell_null();
-        *jump_out = true;
+        *jump_out = ins->flag != KEEP_GOING;
         return OK;
     }
     ExecTruth truth;
@@ -263,11 +263,13 @@ static inline bool
 logic_step(const Frame *frame, const Ins *ins, ExecTruth decides)
 {
     ExecTruth truth = truth_of(at(frame, ins->a));
+    Cell *out = &frame->slot[ins->out];
     if (truth == decides) {
-        frame->slot[ins->out] = cell_int(decides == EXEC_TRUE);
-        return true;
+        *out = cell_int(decides == EXEC_TRUE);
+        return ins->flag != KEEP_GOING;
     }
-    if (truth == EXEC_UNKNOWN) frame->slot[ins->out] = cell_null();
+    /* Not when an earlier term has decided. */
+    if (truth == EXEC_UNKNOWN && truth_of(out) != decides) *out = cell_null();
     return false;
 }
 

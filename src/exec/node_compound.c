@@ -2,8 +2,8 @@
  * node_compound.c -- PLAN_COMPOUND: UNION ALL, UNION, EXCEPT, INTERSECT.
  *
  * UNION ALL gives its arms one after the other, each only when it is reached.  The others collect
- * and give their rows sorted by all columns.  Of equal rows UNION keeps the one that came last;
- * EXCEPT and INTERSECT keep the last one of the left arm.
+ * and give their rows sorted by all columns.  Of equal rows within an arm the first one counts; of
+ * equal rows in two arms UNION shows the right arm's, EXCEPT and INTERSECT the left arm's.
  */
 #include "exec/exec__write.h"
 #include "exec/keyset.h"
@@ -18,7 +18,8 @@ typedef struct Compound {
     KeyMaker maker;
     KeySet keys;
     RowBuf rows; /* Row i has key i. */
-    u8 *drop;    /* EXCEPT: 1 drops row i.  INTERSECT: 1 keeps it. */
+    u8 *met;     /* Row i of the left arm has been met in the right one. */
+    u32 left_rows;
     u32 *order, *scratch;
     u32 count, capacity;
     bool ready;
@@ -71,12 +72,15 @@ set_row(Exec *exec, Compound *compound, u32 arm)
     if (err != OK) return exec__fail(exec, err, NULL);
     if (op != SET_UNION && arm > 0) {
         number = exec__keyset_find(&compound->keys, key);
-        if (number != KEYSET_NONE) compound->drop[number] = 1;
+        if (number != KEYSET_NONE) compound->met[number] = 1;
         return OK;
     }
     err = exec__keyset_add(&compound->keys, key, &number, &added);
     if (err == OK && added) err = exec__rowbuf_add(&compound->rows, compound->row);
-    for (u32 i = 0; err == OK && !added && i < compound->rows.columns; i++) {
+    if (err != OK) return exec__fail(exec, err, NULL);
+    if (added || arm == 0 || number >= compound->left_rows || compound->met[number]) return OK;
+    compound->met[number] = 1;
+    for (u32 i = 0; err == OK && i < compound->rows.columns; i++) {
         /* Bytes are copied only for what differs in more than its key. */
         const Cell *old = &exec__rowbuf_row(&compound->rows, number)[i];
         if (cell_identical(old, &compound->row[i])) continue;
@@ -126,18 +130,18 @@ arrays_grow(Exec *exec, Compound *compound, u32 rows)
 {
     rows = MAX_OF(rows, 1u);
     if (rows > compound->capacity) {
-        u8 *drop = mem_realloc(compound->drop, rows);
-        if (drop != NULL) compound->drop = drop;
+        u8 *met = mem_realloc(compound->met, rows);
+        if (met != NULL) compound->met = met;
         u32 *order = mem_realloc(compound->order, (size_t)rows * sizeof(u32));
         if (order != NULL) compound->order = order;
         u32 *scratch = mem_realloc(compound->scratch, (size_t)rows * sizeof(u32));
         if (scratch != NULL) compound->scratch = scratch;
-        if (drop == NULL || order == NULL || scratch == NULL) {
+        if (met == NULL || order == NULL || scratch == NULL) {
             return exec__fail(exec, ERR_NOMEM, NULL);
         }
         compound->capacity = rows;
     }
-    memset(compound->drop, 0, rows);
+    memset(compound->met, 0, rows);
     return OK;
 }
 
@@ -151,14 +155,17 @@ set_make(Exec *exec, Compound *compound)
     exec__rowbuf_clear(&compound->rows);
     Err err = OK;
     for (u32 arm = 0; err == OK && arm < plan->u.compound.arm_count; arm++) {
-        if (arm == 1) err = arrays_grow(exec, compound, compound->rows.rows);
+        if (arm == 1) {
+            compound->left_rows = compound->rows.rows;
+            err = arrays_grow(exec, compound, compound->rows.rows);
+        }
         if (err == OK) err = arm_run(exec, compound, arm);
     }
     if (err == OK && op == SET_UNION) err = arrays_grow(exec, compound, compound->rows.rows);
     if (err != OK) return err;
     compound->count = 0;
     for (u32 i = 0; i < compound->rows.rows; i++) {
-        bool keep = op == SET_UNION || (compound->drop[i] != 0) == (op == SET_INTERSECT);
+        bool keep = op == SET_UNION || (compound->met[i] != 0) == (op == SET_INTERSECT);
         if (keep) compound->order[compound->count++] = i;
     }
     exec__order_sort(compound->order, compound->scratch, compound->count, row_before, compound);
@@ -213,7 +220,7 @@ compound_close(Exec *exec, ExecNode *node)
     exec__keyset_free(&compound->keys);
     exec__keymaker_free(&compound->maker);
     exec__rowbuf_free(&compound->rows);
-    mem_free(compound->drop);
+    mem_free(compound->met);
     mem_free(compound->order);
     mem_free(compound->scratch);
 }

@@ -122,7 +122,8 @@ exec__distinct_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     distinct->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->columns, 1u));
     distinct->sel = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
     if (distinct->row == NULL || distinct->sel == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
-    err = exec__keymaker_init(exec, &distinct->maker, plan->u.distinct.collation, plan->columns);
+    err = exec__keymaker_init(exec, &distinct->maker, plan->u.distinct.collation,
+                              plan->u.distinct.key_columns);
     if (err != OK) return exec__fail(exec, err, NULL);
     return exec__node_open(exec, plan->input, &distinct->node.input);
 }

@@ -442,7 +442,7 @@ exec__hash_join_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
         err = exec__compile_list(exec, plan->u.hash.build_key, keys, &join->build_key);
     }
     if (err == OK && plan->u.hash.condition != NULL) {
-        err = exec__compile(exec, plan->u.hash.condition, &join->condition);
+        err = exec__compile_condition(exec, plan->u.hash.condition, &join->condition);
     }
     return err;
 }

@@ -268,7 +268,7 @@ exec__loop_join_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     err = exec__node_open(exec, plan->input, &join->node.input);
     if (err == OK) err = exec__node_open(exec, plan->right, &join->node.right);
     if (err == OK && plan->u.loop.condition != NULL) {
-        err = exec__compile(exec, plan->u.loop.condition, &join->condition);
+        err = exec__compile_condition(exec, plan->u.loop.condition, &join->condition);
     }
     return err;
 }

@@ -125,7 +125,7 @@ exec__or_scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
         if (err == OK) scan->node.part_count++;
     }
     if (err == OK && plan->u.or_scan.filter != NULL) {
-        err = exec__compile(exec, plan->u.or_scan.filter, &scan->filter);
+        err = exec__compile_condition(exec, plan->u.or_scan.filter, &scan->filter);
     }
     return err;
 }

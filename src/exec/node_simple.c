@@ -148,6 +148,9 @@ exec__values_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
 typedef struct Filter {
     ExecNode node;
     ExecProgram *condition;
+    bool
+        constant; /* The condition reads no row: it is decided once, before the input is touched. */
+    bool decided, passes;
     Cell *row; /* Scratch. */
     u16 *sel;
 } Filter;
@@ -155,6 +158,13 @@ typedef struct Filter {
 static void
 input_rewind(Exec *exec, ExecNode *node)
 {
+    exec__rewind(exec, node->input);
+}
+
+static void
+filter_rewind(Exec *exec, ExecNode *node)
+{
+    ((Filter *)node)->decided = false;
     exec__rewind(exec, node->input);
 }
 
@@ -171,10 +181,34 @@ out_selected(ExecNode *node, const Batch *in, const u16 *sel, u32 count, Err err
     node->out.last = in->last;
 }
 
+/* A constant condition: all rows or none. */
+static void
+filter_constant(Exec *exec, Filter *filter, u32 want)
+{
+    ExecNode *node = &filter->node;
+    Err err = OK;
+    if (!filter->decided) {
+        ExecTruth truth = EXEC_FALSE;
+        err = exec__truth_in(exec, filter->condition, NULL, &node->bytes, &truth);
+        filter->passes = truth == EXEC_TRUE;
+        filter->decided = err == OK;
+    }
+    if (err != OK || !filter->passes) {
+        exec__out_end(node, err);
+        return;
+    }
+    const Batch *in = exec__next(exec, node->input, want);
+    out_selected(node, in, in->sel, in->count, in->err);
+}
+
 static void
 filter_next(Exec *exec, ExecNode *node, u32 want)
 {
     Filter *filter = (Filter *)node;
+    if (filter->constant) {
+        filter_constant(exec, filter, want);
+        return;
+    }
     for (;;) {
         const Batch *in = exec__next(exec, node->input, want);
         u32 count = 0, taken = 0;
@@ -201,11 +235,12 @@ static Err
 filter_resume(Exec *exec, ExecNode *node, u32 used)
 {
     const Batch *in = &node->input->out;
+    if (((Filter *)node)->constant) return exec__resume(exec, node->input, used);
     return exec__resume(exec, node->input, exec__live_row(in, node->out.sel[used - 1]) + 1);
 }
 
 static const NodeOps filter_ops = {
-    .next = filter_next, .rewind = input_rewind, .resume = filter_resume};
+    .next = filter_next, .rewind = filter_rewind, .resume = filter_resume};
 
 /* Scratch row for programs over a row of `columns` cells. */
 static Cell *
@@ -220,12 +255,15 @@ exec__filter_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     Err err = exec__node_new(exec, plan, &filter_ops, sizeof(Filter), node_out);
     if (err != OK) return err;
     Filter *filter = (Filter *)*node_out;
+    const PlanExpr *condition = plan->u.filter.condition;
+    filter->constant = (condition->flags & PX_FLAG_READS_ROW) == 0 &&
+                       condition->klass != PLAN_VOLATILE;
     filter->row = scratch_row(exec, plan->input->columns);
     filter->sel = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
     if (filter->row == NULL || filter->sel == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     err = exec__node_open(exec, plan->input, &filter->node.input);
     if (err != OK) return err;
-    return exec__compile(exec, plan->u.filter.condition, &filter->condition);
+    return exec__compile_condition(exec, condition, &filter->condition);
 }
 
 /* ---- PROJECT ---- */

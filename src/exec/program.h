@@ -72,6 +72,8 @@ typedef enum InsOp {
     INS_RAISE
 } InsOp;
 
+#define KEEP_GOING 1 /* Flag of AND_STEP, OR_STEP, IN_STEP: what decides does not jump. */
+
 typedef struct CallSite {
     FuncCall call;
     u32 argc;
@@ -112,6 +114,9 @@ struct ExecProgram {
 
 /* Compile into `arena_of(exec)`; see exec__write.h for the contract. */
 MUST_CHECK Err exec__compile(Exec *exec, const PlanExpr *expr, ExecProgram **program_out);
+/* The same for an expression of which only the truth counts: terms that cannot change it are not
+   evaluated, as in WHERE. */
+MUST_CHECK Err exec__compile_condition(Exec *exec, const PlanExpr *expr, ExecProgram **program_out);
 /* Compile expr[0..count); entries that are NULL stay NULL. */
 MUST_CHECK Err exec__compile_list(Exec *exec, PlanExpr *const *expr, u32 count,
                                   ExecProgram ***programs_out);

@@ -477,6 +477,7 @@ exec__scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     }
     if (err == OK && ps->low != NULL) err = exec__compile(exec, ps->low, &scan->low);
     if (err == OK && ps->high != NULL) err = exec__compile(exec, ps->high, &scan->high);
-    if (err == OK && ps->filter != NULL) err = exec__compile(exec, ps->filter, &scan->filter);
+    if (err == OK && ps->filter != NULL)
+        err = exec__compile_condition(exec, ps->filter, &scan->filter);
     return err;
 }

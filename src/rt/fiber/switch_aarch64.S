@@ -83,6 +83,5 @@ rt__switch_entry:
         brk     #1
         .cfi_endproc
         .size   rt__switch_entry, . - rt__switch_entry
-#endif
-/* Also where this file is empty: no executable stack. */
         .section .note.GNU-stack, "", %progbits
+#endif

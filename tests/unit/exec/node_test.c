@@ -363,12 +363,13 @@ distinct_and_compounds(void **state)
     static const Cell a[] = {I(3), I(1), N, R(1.0), I(2), N, I(3)};
     static const Cell b[] = {I(2), R(3.0), T("t"), I(2)};
     PlanNode *distinct = n_new(&k, PLAN_DISTINCT, 1, n_cells(&k, 1, 7, a));
+    distinct->u.distinct.key_columns = 1;
     distinct->u.distinct.collation = n_binary(&k, 1);
     kit_expect(&k, distinct, "3 1 ~ 2 ");
 #define ARMS ((PlanNode *[]){n_cells(&k, 1, 7, a), n_cells(&k, 1, 4, b)})
     kit_expect(&k, n_compound(&k, SET_UNION_ALL, 2, ARMS), "3 1 ~ 1.0 2 ~ 3 2 3.0 t 2 ");
-    kit_expect(&k, n_compound(&k, SET_UNION, 2, ARMS), "~ 1.0 2 3.0 t ");
-    kit_expect(&k, n_compound(&k, SET_EXCEPT, 2, ARMS), "~ 1.0 ");
+    kit_expect(&k, n_compound(&k, SET_UNION, 2, ARMS), "~ 1 2 3.0 t ");
+    kit_expect(&k, n_compound(&k, SET_EXCEPT, 2, ARMS), "~ 1 ");
     kit_expect(&k, n_compound(&k, SET_INTERSECT, 2, ARMS), "2 3 ");
     kit_close(&k);
 }

@@ -32,18 +32,6 @@ kit_start(Kit *kit)
     snprintf(kit->path, sizeof(kit->path), "%s/t.db", kit->dir);
 }
 
-/* The same on a memory disk if there is one: for tests that open very many files. */
-static inline void
-kit_start_fast(Kit *kit)
-{
-    snprintf(kit->dir, sizeof(kit->dir), "/dev/shm/weft-store-XXXXXX");
-    if (mkdtemp(kit->dir) == NULL) {
-        kit_start(kit);
-        return;
-    }
-    snprintf(kit->path, sizeof(kit->path), "%s/t.db", kit->dir);
-}
-
 static inline void
 kit_end(Kit *kit)
 {
@@ -55,11 +43,7 @@ static inline void
 kit_copy(const Kit *from, Kit *to)
 {
     char command[240];
-    if (strncmp(from->dir, "/tmp", 4) == 0) {
-        kit_start(to);
-    } else {
-        kit_start_fast(to);
-    }
+    kit_start(to);
     snprintf(command, sizeof(command), "cp -a '%s'/. '%s'", from->dir, to->dir);
     assert_int_equal(system(command), 0);
 }
