@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#define ROWS_MIN     1000.0
 #define ROWS_UNKNOWN 1048576.0
 #define COST_ROW     3.0
 #define COST_LOOKUP  3.0
@@ -22,7 +23,8 @@ plan__table_rows(Binder *b, const TableDef *table)
     f64 rows = -1;
     if (b->ctx->table_rows != NULL) rows = b->ctx->table_rows(b->ctx->rows_arg, table);
     if (rows < 0) return ROWS_UNKNOWN;
-    return rows < 1 ? 1 : rows;
+    /* Small tables grow: plans for them should not change with every row. */
+    return rows < ROWS_MIN ? ROWS_MIN : rows;
 }
 
 /* ---- probes ---- */
@@ -338,6 +340,21 @@ index_width(const IndexDef *index)
     for (u32 i = 0; i < table->primary_key->key_columns; i++)
         width += type_width(&table->column[table->primary_key->column[i].column]);
     return width;
+}
+
+const IndexDef *
+plan__smallest_index(const TableDef *table)
+{
+    const IndexDef *best = NULL;
+    u32 width = table_width(table);
+    for (u32 i = 0; i < table->index_count; i++) {
+        const IndexDef *index = table->index[i];
+        if (index->where_sql != NULL || index == table->primary_key) continue;
+        if (index_width(index) >= width) continue;
+        best = index;
+        width = index_width(index);
+    }
+    return best;
 }
 
 static bool
@@ -876,5 +893,5 @@ plan__scan_node(Binder *b, Join *join, u32 unit, const Access *access, Env *env)
         join->term[u->probe[access->low].term].placed = true;
     node->rows = access->rows;
     node->cost = access->cost;
-    return node;
+    return plan__name_scan(b, node, u->source->name, u->join, join->for_write) ? node : NULL;
 }

@@ -115,6 +115,8 @@ bool plan__find_probes(Binder *b, Join *join, u32 unit);
 void plan__choose_access(Binder *b, Join *join, u32 unit, u64 done, Access *best_out,
                          bool want_order, Access *ordered_out);
 PlanNode *plan__scan_node(Binder *b, Join *join, u32 unit, const Access *access, Env *env);
+/* The index with the fewest bytes a row, if it is smaller than the table; NULL: none. */
+const IndexDef *plan__smallest_index(const TableDef *table);
 f64 plan__table_rows(Binder *b, const TableDef *table);
 
 /* ---- join.c ---- */
@@ -164,6 +166,13 @@ PlanNode *plan__cte_source(Binder *b, Source *source, Env *outer);
 PlanNode *plan__filter(Binder *b, PlanNode *input, PlanExpr *condition);
 PlanNode *plan__limit(Binder *b, PlanNode *input, const Query *query);
 bool plan__has_rows(Binder *b, Source *source);
+
+/* ---- words.c ---- */
+
+bool plan__name_scan(Binder *b, PlanNode *node, const char *name, u8 join, bool for_write);
+bool
+plan__name_hash(Binder *b, PlanNode *right, const Source *source, const ExprList *keys, u8 join);
+bool plan__name_source(Binder *b, PlanNode *node, const Source *source);
 
 /* ---- write.c, write_change.c, write_table.c ---- */
 

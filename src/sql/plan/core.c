@@ -160,6 +160,15 @@ count_node(Top *top)
     if (node == NULL) return NULL;
     node->u.count.table = table;
     node->u.count.tree = table->tree;
+    const IndexDef *index = core->source[0]->not_indexed ? NULL : plan__smallest_index(table);
+    if (index != NULL) {
+        node->u.count.index = index;
+        node->u.count.tree = index->tree;
+    }
+    node->eqp = arena_printf(b->arena, "SCAN %s%s%s", core->source[0]->name,
+                             index == NULL ? "" : " USING COVERING INDEX ",
+                             index == NULL ? "" : index->name);
+    if (node->eqp == NULL) return bind__fail(b, ERR_NOMEM, "out of memory");
     node->rows = 1;
     return node;
 }
@@ -193,6 +202,10 @@ first_of_order(Top *top, PlanNode *node)
     PlanExpr *not_null = bind__new(b, PX_NOT_NULL, 1, (Span){0, 0});
     PlanExpr *one = bind__const(b, cell_int(1), (Span){0, 0});
     if (not_null == NULL || one == NULL) return NULL;
+    if (node->eqp != NULL && strncmp(node->eqp, "SCAN ", 5) == 0) {
+        node->eqp = arena_printf(b->arena, "SEARCH %s", node->eqp + 5);
+        if (node->eqp == NULL) return bind__fail(b, ERR_NOMEM, "out of memory");
+    }
     not_null->arg[0] = top->core->agg[0]->args.items[0];
     bind__finish(not_null);
     node = plan__filter(b, node, plan__lower(b, not_null, top->env));

@@ -11,6 +11,7 @@ typedef struct Explain {
     PlanExpr ***rows;
     u32 count, capacity;
     i64 next_id;
+    bool *shown; /* By number of a material. */
 } Explain;
 
 static i64
@@ -88,39 +89,23 @@ explain_scan(Explain *x, const PlanNode *node, i64 parent)
     explain_expr(x, scan->filter, parent);
 }
 
-static const char *
-op_words(u8 op)
-{
-    switch (op) {
-    case SET_UNION: return "UNION USING TEMP B-TREE";
-    case SET_EXCEPT: return "EXCEPT USING TEMP B-TREE";
-    case SET_INTERSECT: return "INTERSECT USING TEMP B-TREE";
-    default: return "UNION ALL";
-    }
-}
-
 static void
-explain_arm(Explain *x, const PlanNode *arm, i64 id, const char *words)
+explain_compound(Explain *x, const PlanNode *node, i64 parent)
 {
-    explain_node(x, arm, add_line(x, id, words));
-}
-
-/* The left arm of a chain is shown before its operator, all under one COMPOUND QUERY. */
-static void
-explain_chain(Explain *x, const PlanNode *node, i64 id, const char *words)
-{
-    if (node->kind != PLAN_COMPOUND) {
-        explain_arm(x, node, id, words);
+    if (node->u.compound.op == SET_UNION_ALL) {
+        i64 id = add_line(x, parent, "COMPOUND QUERY");
+        for (u32 i = 0; i < node->u.compound.arm_count; i++) {
+            const char *words = i == 0 ? "LEFT-MOST SUBQUERY" : "UNION ALL";
+            explain_node(x, node->u.compound.arm[i], add_line(x, id, words));
+        }
         return;
     }
-    for (u32 i = 0; i < node->u.compound.arm_count; i++) {
-        const PlanNode *arm = node->u.compound.arm[i];
-        if (i == 0) {
-            explain_chain(x, arm, id, words);
-        } else {
-            explain_arm(x, arm, id, op_words(node->u.compound.op));
-        }
-    }
+    static const char *const words[] = {[SET_UNION] = "MERGE (UNION)",
+                                        [SET_EXCEPT] = "MERGE (EXCEPT)",
+                                        [SET_INTERSECT] = "MERGE (INTERSECT)"};
+    i64 id = add_line(x, parent, words[node->u.compound.op]);
+    explain_node(x, node->u.compound.arm[0], add_line(x, id, "LEFT"));
+    explain_node(x, node->u.compound.arm[1], add_line(x, id, "RIGHT"));
 }
 
 static void
@@ -158,10 +143,11 @@ explain_below(Explain *x, const PlanNode *node, i64 parent)
     switch ((PlanKind)node->kind) {
     case PLAN_ONE_ROW: add_line(x, parent, "SCAN CONSTANT ROW"); break;
     case PLAN_VALUES:
-        add_line(x, parent,
-                 node->u.values.row_count == 1 ? "SCAN CONSTANT ROW"
-                                               : arena_printf(x->b->arena, "SCAN %u CONSTANT ROWS",
-                                                              node->u.values.row_count));
+        add_line(
+            x, parent,
+            node->u.values.row_count == 1
+                ? "SCAN CONSTANT ROW"
+                : arena_printf(x->b->arena, "SCAN %u-ROW VALUES CLAUSE", node->u.values.row_count));
         break;
     case PLAN_SCAN: explain_scan(x, node, parent); break;
     case PLAN_OR_SCAN: {
@@ -192,11 +178,7 @@ explain_below(Explain *x, const PlanNode *node, i64 parent)
         explain_node(x, node->input, parent);
         if (!node->u.distinct.ordered) add_line(x, parent, "USE TEMP B-TREE FOR DISTINCT");
         break;
-    case PLAN_COMPOUND: {
-        i64 id = add_line(x, parent, "COMPOUND QUERY");
-        explain_chain(x, node, id, "LEFT-MOST SUBQUERY");
-        break;
-    }
+    case PLAN_COMPOUND: explain_compound(x, node, parent); break;
     case PLAN_RECURSIVE: {
         i64 id = add_line(x, parent, "SETUP");
         explain_node(x, node->u.recursive.initial, id);
@@ -204,23 +186,43 @@ explain_below(Explain *x, const PlanNode *node, i64 parent)
         explain_node(x, node->u.recursive.step, id);
         break;
     }
-    case PLAN_COUNT:
-        add_line(x, parent, arena_printf(x->b->arena, "SCAN %s", node->u.count.table->name));
-        break;
+    case PLAN_COUNT: add_line(x, parent, node->eqp); break;
     default:
         if (node->input != NULL) explain_node(x, node->input, parent);
         break;
     }
 }
 
+/* Shared rows: their plan is shown where they are read first. */
+static void
+explain_cte_scan(Explain *x, const PlanNode *node, i64 parent)
+{
+    u32 number = node->u.cte_scan.material_no;
+    const PlanNode *root = x->b->plan->material[number];
+    const char *text = node->eqp != NULL ? node->eqp : "SCAN";
+    if (root != NULL && !x->shown[number]) {
+        x->shown[number] = true;
+        const char *name = strchr(text, ' ');
+        i64 id = add_line(x, parent,
+                          arena_printf(x->b->arena, "MATERIALIZE%s", name == NULL ? "" : name));
+        explain_node(x, root->input, id);
+    }
+    add_line(x, parent, text);
+}
+
 static void
 explain_node(Explain *x, const PlanNode *node, i64 parent)
 {
     if (node == NULL || x->b->err != OK) return;
-    if (node->eqp != NULL && node->kind != PLAN_SCAN) {
-        i64 id = add_line(x, parent, node->eqp);
+    if (node->kind == PLAN_CTE_SCAN) {
+        explain_cte_scan(x, node, parent);
+        return;
+    }
+    if (node->eqp != NULL && node->kind != PLAN_SCAN && node->kind != PLAN_COUNT) {
         /* A subquery of FROM stands above its body; what scans it comes later. */
-        explain_below(x, node, id);
+        explain_below(x, node, add_line(x, parent, node->eqp));
+        const char *name = strchr(node->eqp, ' ');
+        add_line(x, parent, arena_printf(x->b->arena, "SCAN%s", name == NULL ? "" : name));
         return;
     }
     explain_below(x, node, parent);
@@ -231,6 +233,8 @@ plan__explain(Binder *b)
 {
     Explain x = {.b = b};
     Plan *plan = b->plan;
+    x.shown = BIND_ARRAY(b, bool, plan->material_count);
+    if (x.shown == NULL) return false;
     if (plan->write != NULL) explain_node(&x, plan->write->source, 0);
     explain_node(&x, plan->root, 0);
     if (b->err != OK) return false;

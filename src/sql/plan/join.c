@@ -316,6 +316,7 @@ unit_node(Binder *b, Join *join, u32 number, const Access *access, Layout *layou
     } else {
         if (!plan__source_cells(b, source)) return NULL;
         node = plan__cte_source(b, source, outside);
+        if (node != NULL && !plan__name_source(b, node, source)) return NULL;
     }
     if (node == NULL) return NULL;
     layout->base[source->index] = 0;
@@ -387,6 +388,11 @@ keep_rows(Binder *b, PlanNode *node)
     material->klass = node->klass;
     material->rows = node->rows;
     material->u.material.material_no = U32_MAX;
+    if (node->eqp != NULL && strncmp(node->eqp, "CO-ROUTINE ", 11) == 0) {
+        material->eqp = arena_printf(b->arena, "MATERIALIZE %s", node->eqp + 11);
+        node->eqp = NULL;
+        if (material->eqp == NULL) return bind__fail(b, ERR_NOMEM, "out of memory");
+    }
     return material;
 }
 
@@ -502,6 +508,8 @@ hash_join(Binder *b, Join *join, const Step *step, PlanNode *left, Layout *left_
     PlanNode *node = join_node(b, PLAN_HASH_JOIN, left, right);
     if (node == NULL || !layout_add(b, join, left_layout, own, layout_out)) return NULL;
     *both = (Env){.outer = outer, .layout = *layout_out};
+    if (u->source != NULL && !plan__name_hash(b, right, u->source, &keys.build, u->join))
+        return NULL;
     node->u.hash.join = kind;
     node->u.hash.key_count = keys.build.count;
     node->u.hash.probe_key = plan__lower_list(b, &keys.probe, left_env);
