@@ -452,9 +452,10 @@ static f64
 filter_part(const Chooser *c, const Access *access)
 {
     f64 part = 1.0;
-    for (u32 i = 0; i < c->join->term_count; i++) {
+    for (u32 t = 0; t < c->u->term_count; t++) {
+        u32 i = c->u->term[t];
         const Term *term = &c->join->term[i];
-        if ((term->mask & c->u->mask) == 0 || (term->mask & ~(c->done | c->u->mask)) != 0) continue;
+        if ((term->mask & ~(c->done | c->u->mask)) != 0) continue;
         if (term->on && term->unit != c->unit) continue;
         bool used = false;
         for (u32 k = 0; k < access->eq_count; k++)

@@ -130,6 +130,16 @@ typedef struct Unit {
     Probe *probe;
     u32 probe_count, probe_capacity;
     f64 rows;
+    u32 *term; /* Numbers of the terms that read it. */
+    u32 term_count;
+    u64 relevant; /* Sources in those terms: the choice of access depends on no others. */
+    bool no_hash; /* A term forbids a hash join. */
+    struct UnitChoice {
+        bool valid, hash;
+        u64 done; /* Only the relevant ones. */
+        Access access;
+    } choice[4];
+    u32 choice_next;
 } Unit;
 
 struct Join {
@@ -148,6 +158,18 @@ struct Join {
     bool backwards;
     f64 limit_rows; /* 0: unknown */
 };
+
+/* Which terms concern the unit. */
+bool plan__unit_terms(Binder *b, Join *join, u32 unit);
+
+typedef struct Step {
+    u8 unit;
+    bool hash;
+    Access access;
+} Step;
+
+/* The order of the units; steps[unit_count]. */
+bool plan__find_order(Binder *b, Join *join, Step *steps, bool want_order);
 
 /* Plan FROM and WHERE of a core.  `join` says what is wanted (order, write) and what came of it.
  *layout_out describes the rows. */

@@ -1,19 +1,11 @@
 /*
- * join.c -- FROM and WHERE: the terms, the order of the tables, the nodes.
+ * join.c -- FROM and WHERE: the terms and the nodes.
  *
- * The order is found by a beam search of left-deep orders: at each length the cheapest WIDTH
- * partial orders are kept, one for each set of tables.  Ties keep FROM order.  Outer and cross
- * joins fix what must come before them; RIGHT and FULL fix the whole order.
+ * Terms sink to the first place where all they read is at hand, but outer joins hold them up: a
+ * WHERE term never goes into the side that may be filled with NULLs, nor below a RIGHT or FULL
+ * join.
  */
 #include "sql/plan/build.h"
-
-#include <math.h>
-
-#define WIDTH          12u
-#define COST_ROW       3.0
-#define COST_HASH_ROW  4.0 /* Building: one row. */
-#define COST_HASH_FIND 1.5 /* Probing: one row. */
-#define COST_LOOP      0.5 /* Starting the inner side once. */
 
 /* ---- terms and units ---- */
 
@@ -83,175 +75,7 @@ join_setup(Binder *b, Join *join, Core *core, FromList *list, const ExprList *wh
     for (u32 i = 0; i < list->count; i++) {
         if (join->fixed_order || b->ctx->plain) join->unit[i].needs = before;
         before |= join->unit[i].mask;
-        if (!plan__find_probes(b, join, i)) return false;
-    }
-    return true;
-}
-
-/* ---- order ---- */
-
-typedef struct Step {
-    u8 unit;
-    bool hash;
-    Access access;
-} Step;
-
-typedef struct Path {
-    u64 done;
-    f64 cost, rows;
-    bool sorted;
-    u32 parent; /* In the former level. */
-    Step step;
-} Path;
-
-/* Is there an equality that a hash join of `unit` with `done` can use, and nothing that forbids
-   one?  Only total terms may be evaluated in another order than SQLite's. */
-static bool
-hash_possible(const Join *join, u32 unit, u64 done)
-{
-    const Unit *u = &join->unit[unit];
-    bool found = false;
-    for (u32 i = 0; i < join->term_count; i++) {
-        const Term *term = &join->term[i];
-        if ((term->mask & u->mask) == 0) continue;
-        if (term->on && term->unit != unit) continue;
-        if (!term->on && (u->join & AST_JOIN_LEFT) != 0) continue;
-        if (term->expr->klass != PLAN_TOTAL) return false;
-        if ((term->mask & ~(done | u->mask)) != 0) continue;
-        if (plan__has_sub(term->expr)) return false;
-        const PlanExpr *e = term->expr;
-        if (e->op != PX_EQ && e->op != PX_IS) continue;
-        u64 left = plan__mask(join->core, e->arg[0]), right = plan__mask(join->core, e->arg[1]);
-        if ((left == u->mask && right != 0 && (right & ~done) == 0) ||
-            (right == u->mask && left != 0 && (left & ~done) == 0))
-            found = true;
-    }
-    return found;
-}
-
-static void
-step_cost(Binder *b, Join *join, const Path *from, u32 unit, const Access *access, bool sorted,
-          Path *to)
-{
-    const Unit *u = &join->unit[unit];
-    *to = (Path){.done = from->done | u->mask, .sorted = from->sorted};
-    to->step = (Step){.unit = (u8)unit, .access = *access};
-    f64 outer = from->rows < 1 ? 1 : from->rows;
-    if (from->done == 0) {
-        to->cost = access->cost;
-        to->rows = access->rows;
-        to->sorted = sorted;
-        return;
-    }
-    f64 matches = access->rows;
-    to->cost = from->cost + outer * (access->cost + COST_LOOP);
-    if (!b->ctx->no_hash_join && !b->ctx->plain && hash_possible(join, unit, from->done) &&
-        (u->join & AST_JOIN_CROSS) == 0) {
-        f64 hash = from->cost + u->rows * (COST_ROW + COST_HASH_ROW) + outer * COST_HASH_FIND;
-        if (hash < to->cost) {
-            to->cost = hash;
-            to->step.hash = true;
-            to->step.access = (Access){.low = -1, .high = -1, .covering = true};
-            to->step.access.rows = u->rows;
-            to->step.access.cost = u->rows * COST_ROW;
-            matches = MIN_OF(matches, MAX_OF(1.0, u->rows / 100000.0));
-        }
-    }
-    if ((u->join & AST_JOIN_LEFT) != 0 && matches < 1) matches = 1;
-    to->rows = outer * matches;
-    to->cost += to->rows * 0.1;
-}
-
-/* Keep `path` among the best of its level: one for each set of tables and sortedness. */
-static void
-level_offer(Path *level, u32 *count, u32 width, const Path *path)
-{
-    for (u32 i = 0; i < *count; i++) {
-        if (level[i].done != path->done || level[i].sorted != path->sorted) continue;
-        if (path->cost < level[i].cost) level[i] = *path;
-        return;
-    }
-    if (*count < width) {
-        level[(*count)++] = *path;
-        return;
-    }
-    u32 worst = 0;
-    for (u32 i = 1; i < *count; i++) {
-        if (level[i].cost > level[worst].cost) worst = i;
-    }
-    if (path->cost < level[worst].cost) level[worst] = *path;
-}
-
-static f64
-final_cost(const Join *join, const Path *path, bool want_order)
-{
-    if (!want_order || path->sorted) {
-        f64 cost = path->cost;
-        if (want_order && join->limit_rows > 0 && path->rows > join->limit_rows)
-            cost *= join->limit_rows / path->rows;
-        return cost;
-    }
-    f64 rows = path->rows < 2 ? 2 : path->rows;
-    return path->cost + rows * log2(rows) * 0.7 + rows;
-}
-
-static void
-expand(Binder *b, Join *join, const Path *from, u32 at, bool want_order, Path *level, u32 *count,
-       u32 width)
-{
-    for (u32 u = 0; u < join->unit_count; u++) {
-        const Unit *unit = &join->unit[u];
-        if ((from->done & unit->mask) != 0 || (unit->needs & ~from->done) != 0) continue;
-        Access best, ordered;
-        bool first = from->done == 0;
-        plan__choose_access(b, join, u, from->done, &best, first && want_order, &ordered);
-        if (best.cost < INFINITY) {
-            Path path;
-            step_cost(b, join, from, u, &best, false, &path);
-            path.parent = at;
-            level_offer(level, count, width, &path);
-        }
-        if (first && want_order && ordered.cost < INFINITY) {
-            Path path;
-            step_cost(b, join, from, u, &ordered, true, &path);
-            path.parent = at;
-            level_offer(level, count, width, &path);
-        }
-    }
-}
-
-static bool
-find_order(Binder *b, Join *join, Step *steps, bool want_order)
-{
-    u32 n = join->unit_count;
-    u32 width = n <= 1 ? 2 : WIDTH;
-    Path *levels = BIND_ARRAY(b, Path, (size_t)(n + 1) * width);
-    u32 *counts = BIND_ARRAY(b, u32, n + 1);
-    if (levels == NULL || counts == NULL) return false;
-    levels[0] = (Path){.rows = 1};
-    counts[0] = 1;
-    for (u32 l = 0; l < n; l++) {
-        Path *next = &levels[(size_t)(l + 1) * width];
-        for (u32 i = 0; i < counts[l]; i++)
-            expand(b, join, &levels[(size_t)l * width + i], i, want_order, next, &counts[l + 1],
-                   width);
-        if (b->err != OK) return false;
-        if (counts[l + 1] == 0) {
-            bind__fail(b, ERR_INTERNAL, "no order of the joined tables found");
-            return false;
-        }
-    }
-    u32 best = 0;
-    Path *last = &levels[(size_t)n * width];
-    for (u32 i = 1; i < counts[n]; i++) {
-        if (final_cost(join, &last[i], want_order) < final_cost(join, &last[best], want_order))
-            best = i;
-    }
-    join->sorted = want_order && last[best].sorted;
-    for (u32 l = n; l > 0; l--) {
-        const Path *path = &levels[(size_t)l * width + best];
-        steps[l - 1] = path->step;
-        best = path->parent;
+        if (!plan__unit_terms(b, join, i) || !plan__find_probes(b, join, i)) return false;
     }
     return true;
 }
@@ -569,7 +393,7 @@ plan_list(Binder *b, Core *core, FromList *list, const ExprList *where, Env *out
     if (!join_setup(b, join, core, list, where)) return NULL;
     if (join->fixed_order) want_order = false;
     Step *steps = BIND_ARRAY(b, Step, list->count);
-    if (steps == NULL || !find_order(b, join, steps, want_order)) return NULL;
+    if (steps == NULL || !plan__find_order(b, join, steps, want_order)) return NULL;
     PlanNode *node = first_node(b, join, &steps[0], outer, layout_out);
     for (u32 i = 1; i < list->count && node != NULL; i++) {
         bool right = (join->unit[steps[i].unit].join & AST_JOIN_RIGHT) != 0;

@@ -1,0 +1,232 @@
+/*
+ * join_order.c -- in which order the tables of a join are read, and how each is reached.
+ *
+ * A beam search of left-deep orders: at each length the cheapest WIDTH partial orders are kept, one
+ * for each set of tables.  Ties keep FROM order.  Outer and cross joins fix what must come before
+ * them; RIGHT and FULL fix the whole order.
+ */
+#include "sql/plan/build.h"
+
+#include <math.h>
+
+#define WIDTH          12u
+#define COST_ROW       3.0
+#define COST_HASH_ROW  4.0 /* Building: one row. */
+#define COST_HASH_FIND 1.5 /* Probing: one row. */
+#define COST_LOOP      0.5 /* Starting the inner side once. */
+
+typedef struct Path {
+    u64 done;
+    f64 cost, rows;
+    bool sorted;
+    u32 parent; /* In the former level. */
+    Step step;
+} Path;
+
+/* Is there an equality that a hash join of `unit` with `done` can use, and nothing that forbids
+   one?  Only total terms may be evaluated in another order than SQLite's. */
+static bool
+hash_possible(const Join *join, u32 unit, u64 done)
+{
+    const Unit *u = &join->unit[unit];
+    if (u->no_hash) return false;
+    for (u32 i = 0; i < u->term_count; i++) {
+        const Term *term = &join->term[u->term[i]];
+        if ((term->mask & ~(done | u->mask)) != 0) continue;
+        if (term->on ? term->unit != unit : (u->join & AST_JOIN_LEFT) != 0) continue;
+        const PlanExpr *e = term->expr;
+        if (e->op != PX_EQ && e->op != PX_IS) continue;
+        u64 left = plan__mask(join->core, e->arg[0]), right = plan__mask(join->core, e->arg[1]);
+        if ((left == u->mask && right != 0 && (right & ~done) == 0) ||
+            (right == u->mask && left != 0 && (left & ~done) == 0))
+            return true;
+    }
+    return false;
+}
+
+bool
+plan__unit_terms(Binder *b, Join *join, u32 unit)
+{
+    Unit *u = &join->unit[unit];
+    u->term = BIND_ARRAY(b, u32, join->term_count);
+    if (u->term == NULL) return false;
+    for (u32 i = 0; i < join->term_count; i++) {
+        const Term *term = &join->term[i];
+        if ((term->mask & u->mask) == 0) continue;
+        u->term[u->term_count++] = i;
+        u->relevant |= term->mask;
+        bool own = term->on ? term->unit == unit : (u->join & AST_JOIN_LEFT) == 0;
+        if (own && (term->expr->klass != PLAN_TOTAL || plan__has_sub(term->expr)))
+            u->no_hash = true;
+    }
+    u->relevant &= ~u->mask;
+    return true;
+}
+
+/* The best access when `done` is at hand; remembered by what it depends on. */
+static const struct UnitChoice *
+unit_choice(Binder *b, Join *join, u32 unit, u64 done)
+{
+    Unit *u = &join->unit[unit];
+    done &= u->relevant;
+    for (u32 i = 0; i < COUNT_OF(u->choice); i++) {
+        if (u->choice[i].valid && u->choice[i].done == done) return &u->choice[i];
+    }
+    struct UnitChoice *choice = &u->choice[u->choice_next++ % COUNT_OF(u->choice)];
+    choice->valid = true;
+    choice->done = done;
+    choice->hash = hash_possible(join, unit, done);
+    plan__choose_access(b, join, unit, done, &choice->access, false, NULL);
+    return choice;
+}
+
+static void
+step_cost(Binder *b, Join *join, const Path *from, u32 unit, const Access *access, bool can_hash,
+          bool sorted, Path *to)
+{
+    const Unit *u = &join->unit[unit];
+    *to = (Path){.done = from->done | u->mask, .sorted = from->sorted};
+    to->step = (Step){.unit = (u8)unit, .access = *access};
+    f64 outer = from->rows < 1 ? 1 : from->rows;
+    if (from->done == 0) {
+        to->cost = access->cost;
+        to->rows = access->rows;
+        to->sorted = sorted;
+        return;
+    }
+    f64 matches = access->rows;
+    to->cost = from->cost + outer * (access->cost + COST_LOOP);
+    if (!b->ctx->no_hash_join && !b->ctx->plain && can_hash && (u->join & AST_JOIN_CROSS) == 0) {
+        f64 hash = from->cost + u->rows * (COST_ROW + COST_HASH_ROW) + outer * COST_HASH_FIND;
+        if (hash < to->cost) {
+            to->cost = hash;
+            to->step.hash = true;
+            to->step.access = (Access){.low = -1, .high = -1, .covering = true};
+            to->step.access.rows = u->rows;
+            to->step.access.cost = u->rows * COST_ROW;
+            matches = MIN_OF(matches, MAX_OF(1.0, u->rows / 100000.0));
+        }
+    }
+    if ((u->join & AST_JOIN_LEFT) != 0 && matches < 1) matches = 1;
+    to->rows = outer * matches;
+    to->cost += to->rows * 0.1;
+}
+
+/* Keep `path` among the best of its level: one for each set of tables and sortedness. */
+static void
+level_offer(Path *level, u32 *count, u32 width, const Path *path)
+{
+    for (u32 i = 0; i < *count; i++) {
+        if (level[i].done != path->done || level[i].sorted != path->sorted) continue;
+        if (path->cost < level[i].cost) level[i] = *path;
+        return;
+    }
+    if (*count < width) {
+        level[(*count)++] = *path;
+        return;
+    }
+    u32 worst = 0;
+    for (u32 i = 1; i < *count; i++) {
+        if (level[i].cost > level[worst].cost) worst = i;
+    }
+    if (path->cost < level[worst].cost) level[worst] = *path;
+}
+
+static f64
+final_cost(const Join *join, const Path *path, bool want_order)
+{
+    if (!want_order || path->sorted) {
+        f64 cost = path->cost;
+        if (want_order && join->limit_rows > 0 && path->rows > join->limit_rows)
+            cost *= join->limit_rows / path->rows;
+        return cost;
+    }
+    f64 rows = path->rows < 2 ? 2 : path->rows;
+    return path->cost + rows * log2(rows) * 0.7 + rows;
+}
+
+static void
+expand_first(Binder *b, Join *join, const Path *from, u32 unit, Path *level, u32 *count, u32 width)
+{
+    Access best, ordered;
+    plan__choose_access(b, join, unit, 0, &best, true, &ordered);
+    Path path;
+    if (best.cost < INFINITY) {
+        step_cost(b, join, from, unit, &best, false, false, &path);
+        level_offer(level, count, width, &path);
+    }
+    if (ordered.cost < INFINITY) {
+        step_cost(b, join, from, unit, &ordered, false, true, &path);
+        level_offer(level, count, width, &path);
+    }
+}
+
+/* Tables that no term connects with those at hand wait, as long as there are connected ones. */
+static bool
+has_connected(const Join *join, u64 done)
+{
+    for (u32 u = 0; u < join->unit_count; u++) {
+        const Unit *unit = &join->unit[u];
+        if ((done & unit->mask) != 0 || (unit->needs & ~done) != 0) continue;
+        if ((unit->relevant & done) != 0) return true;
+    }
+    return false;
+}
+
+static void
+expand(Binder *b, Join *join, const Path *from, u32 at, bool want_order, Path *level, u32 *count,
+       u32 width)
+{
+    bool connected = from->done != 0 && join->unit_count > 6 && has_connected(join, from->done);
+    for (u32 u = 0; u < join->unit_count; u++) {
+        const Unit *unit = &join->unit[u];
+        if ((from->done & unit->mask) != 0 || (unit->needs & ~from->done) != 0) continue;
+        if (connected && (unit->relevant & from->done) == 0) continue;
+        if (from->done == 0 && want_order) {
+            expand_first(b, join, from, u, level, count, width);
+            continue;
+        }
+        const struct UnitChoice *choice = unit_choice(b, join, u, from->done);
+        if (choice->access.cost == INFINITY) continue;
+        Path path;
+        step_cost(b, join, from, u, &choice->access, choice->hash, false, &path);
+        path.parent = at;
+        level_offer(level, count, width, &path);
+    }
+}
+
+bool
+plan__find_order(Binder *b, Join *join, Step *steps, bool want_order)
+{
+    u32 n = join->unit_count;
+    u32 width = n <= 1 ? 2 : WIDTH;
+    Path *levels = BIND_ARRAY(b, Path, (size_t)(n + 1) * width);
+    u32 *counts = BIND_ARRAY(b, u32, n + 1);
+    if (levels == NULL || counts == NULL) return false;
+    levels[0] = (Path){.rows = 1};
+    counts[0] = 1;
+    for (u32 l = 0; l < n; l++) {
+        Path *next = &levels[(size_t)(l + 1) * width];
+        for (u32 i = 0; i < counts[l]; i++)
+            expand(b, join, &levels[(size_t)l * width + i], i, want_order, next, &counts[l + 1],
+                   width);
+        if (b->err != OK) return false;
+        if (counts[l + 1] == 0) {
+            bind__fail(b, ERR_INTERNAL, "no order of the joined tables found");
+            return false;
+        }
+    }
+    u32 best = 0;
+    Path *last = &levels[(size_t)n * width];
+    for (u32 i = 1; i < counts[n]; i++) {
+        if (final_cost(join, &last[i], want_order) < final_cost(join, &last[best], want_order))
+            best = i;
+    }
+    join->sorted = want_order && last[best].sorted;
+    for (u32 l = n; l > 0; l--) {
+        const Path *path = &levels[(size_t)l * width + best];
+        steps[l - 1] = path->step;
+        best = path->parent;
+    }
+    return true;
+}
