@@ -373,7 +373,7 @@ key_decode_cell(const u8 **p, const u8 *end, const KeyColumn *column, Arena *are
     u8 flip = column->desc ? 0xFF : 0;
     u8 tag = *start ^ flip;
     Err err = OK;
-    u8 number[NUMBER_BYTES_MAX];
+    u8 number[24]; /* 16 at most; the slack keeps wide stores of the compiler inside. */
     switch (tag) {
     case TAG_NULL:
     case TAG_NULL_LAST: *out = cell_null(); break;
