@@ -180,6 +180,7 @@ MUST_CHECK Err write__generate(ExecWrite *w, Cell *row, bool virtual_only);
 MUST_CHECK Err write__check_row(ExecWrite *w, bool *ignore_out);
 /* STRICT: types of the columns, once a row. */
 MUST_CHECK Err write__check_types(ExecWrite *w);
+bool write__types_fit(const ExecWrite *w);
 /* The conflict clause in force for a constraint with its own clause `own`. */
 u8 write__conflict(const ExecWrite *w, u8 own);
 /* A constraint fails: what `action` (ABORT, FAIL, ROLLBACK) leaves standing. */

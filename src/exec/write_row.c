@@ -105,19 +105,6 @@ write__reload_unset(ExecWrite *w)
     }
 }
 
-Err
-write__generate(ExecWrite *w, Cell *row, bool virtual_only)
-{
-    for (u16 i = 0; i < w->plan->generated_count; i++) {
-        u16 column = w->plan->generated_order[i];
-        if (virtual_only && w->table->column[column].generated != 1) continue;
-        Err err = exec__eval(w->exec, w->generated[i], row, &row[column]);
-        if (err == OK) err = store_affinity(w, column, &row[column]);
-        if (err != OK) return err;
-    }
-    return OK;
-}
-
 /* ---- STRICT ---- */
 
 static bool
@@ -133,24 +120,64 @@ strict_allows(u8 strict_type, u8 cell_type)
     }
 }
 
-Err
-write__check_types(ExecWrite *w)
+static Err
+fail_type(ExecWrite *w, u16 c, const Cell *cell)
 {
     static const char *const type_name[] = {"ANY", "ANY", "INT", "INTEGER", "REAL", "TEXT", "BLOB"};
     static const char *const value_name[] = {"NULL", "INT", "REAL", "TEXT", "BLOB"};
+    const ColumnDef *column = &w->table->column[c];
+    return exec__fail(w->exec, ERR_CONSTRAINT_DATATYPE, "cannot store %s value in %s column %s.%s",
+                      value_name[cell->type], type_name[column->strict_type], w->table->name,
+                      column->name);
+}
+
+/* The first column whose value its STRICT type refuses; column_count: none. */
+static u16
+misfit(const ExecWrite *w)
+{
+    const TableDef *table = w->table;
+    if (!table->strict) return table->column_count;
+    for (u16 c = 0; c < table->column_count; c++) {
+        const ColumnDef *column = &table->column[c];
+        const Cell *cell = &w->fresh.cell[c];
+        if (column->generated == 1 || c == table->rowid_column || cell->type == CELL_NULL) continue;
+        if (!strict_allows(column->strict_type, cell->type)) return c;
+    }
+    return table->column_count;
+}
+
+bool
+write__types_fit(const ExecWrite *w)
+{
+    return misfit(w) == w->table->column_count;
+}
+
+Err
+write__check_types(ExecWrite *w)
+{
     if (w->type_checked) return OK;
     w->type_checked = true;
-    if (!w->table->strict) return OK;
-    for (u16 c = 0; c < w->table->column_count; c++) {
-        const ColumnDef *column = &w->table->column[c];
-        const Cell *cell = &w->fresh.cell[c];
-        if (column->generated == 1 || c == w->table->rowid_column || cell->type == CELL_NULL ||
-            strict_allows(column->strict_type, cell->type)) {
-            continue;
+    u16 c = misfit(w);
+    return c == w->table->column_count ? OK : fail_type(w, c, &w->fresh.cell[c]);
+}
+
+/* ---- generated columns ---- */
+
+Err
+write__generate(ExecWrite *w, Cell *row, bool virtual_only)
+{
+    for (u16 i = 0; i < w->plan->generated_count; i++) {
+        u16 column = w->plan->generated_order[i];
+        if (virtual_only && w->table->column[column].generated != 1) continue;
+        Err err = exec__eval(w->exec, w->generated[i], row, &row[column]);
+        if (err == OK) err = store_affinity(w, column, &row[column]);
+        if (err != OK) return err;
+        /* Virtual ones are checked here; the others with the rest of the row. */
+        const ColumnDef *def = &w->table->column[column];
+        if (def->generated == 1 && w->table->strict && row[column].type != CELL_NULL &&
+            !strict_allows(def->strict_type, row[column].type)) {
+            return fail_type(w, column, &row[column]);
         }
-        return exec__fail(w->exec, ERR_CONSTRAINT_DATATYPE,
-                          "cannot store %s value in %s column %s.%s", value_name[cell->type],
-                          type_name[column->strict_type], w->table->name, column->name);
     }
     return OK;
 }

@@ -73,6 +73,16 @@ do_begin(ExecWrite *w)
     return begin_source(w);
 }
 
+/* Generated columns of the new row; in a STRICT table the columns they read are judged first. */
+static Err
+generate_fresh(ExecWrite *w)
+{
+    if (w->plan->generated_count == 0) return OK;
+    Err err = w->table->is_view ? OK : write__check_types(w);
+    w->type_checked = false;
+    return err == OK ? write__generate(w, w->fresh.cell, false) : err;
+}
+
 /* INSERT: a new row's values, and what BEFORE triggers see of them. */
 static Err
 begin_insert(ExecWrite *w, const Cell *source)
@@ -95,7 +105,7 @@ begin_insert(ExecWrite *w, const Cell *source)
         }
         if (table->rowid_column != COLUMN_ROWID) w->fresh.cell[table->rowid_column] = *rowid;
     }
-    err = write__generate(w, w->fresh.cell, false);
+    err = generate_fresh(w);
     if (err == OK && !table->is_view) err = write__check_types(w);
     w->type_checked = false;
     return err;
@@ -141,7 +151,7 @@ begin_target(ExecWrite *w, const Cell *source)
                sizeof(Cell) * w->plan->extra);
     }
     err = write__set_values(w, w->old.cell);
-    if (err == OK) err = write__generate(w, w->fresh.cell, false);
+    if (err == OK) err = generate_fresh(w);
     if (err == OK) {
         write__fire(w, WRITE_UPDATE, true, w->old.cell, w->fresh.cell, WRITE_PREPARE);
     }
@@ -178,7 +188,7 @@ reload_target(ExecWrite *w, bool *found_out)
     Err err = write__read_row(w, &w->old, found_out);
     if (err != OK || !*found_out || w->op == WRITE_DELETE) return err;
     write__reload_unset(w);
-    return write__generate(w, w->fresh.cell, false);
+    return generate_fresh(w);
 }
 
 static Err
@@ -192,11 +202,7 @@ do_prepare(ExecWrite *w)
     }
     if (w->op == WRITE_INSERT) {
         if (!table->without_rowid) err = write__new_rowid(w);
-        if (err == OK && w->plan->generated_count > 0) {
-            err = write__check_types(w);
-            w->type_checked = false;
-            if (err == OK) err = write__generate(w, w->fresh.cell, false);
-        }
+        if (err == OK) err = generate_fresh(w);
     } else {
         bool found;
         err = reload_target(w, &found);
@@ -220,9 +226,11 @@ do_prepare(ExecWrite *w)
     }
     err = write__encode_fresh(w);
     if (err != OK) return err;
-    bool first = w->optimistic_insert || (w->op == WRITE_UPDATE && !w->may_replace);
-    w->state = first && !has_preupdate(w) ? WRITE_APPLY : WRITE_UNIQUE;
-    return w->state == WRITE_APPLY ? write__check_types(w) : OK;
+    /* A wrong type stands behind a duplicate rowid in the order of errors: no writing first. */
+    bool first = w->op == WRITE_INSERT ? w->optimistic_insert : !w->may_replace;
+    first = first && !has_preupdate(w) && write__types_fit(w);
+    w->state = first ? WRITE_APPLY : WRITE_UNIQUE;
+    return OK;
 }
 
 /* ON CONFLICT DO UPDATE: the row in the way is in w->old. */
@@ -245,7 +253,7 @@ begin_upsert(ExecWrite *w)
         }
     }
     Err err = write__set_values(w, w->upsert_cell);
-    if (err == OK) err = write__generate(w, w->fresh.cell, false);
+    if (err == OK) err = generate_fresh(w);
     if (err == OK) {
         write__fire(w, WRITE_UPDATE, true, w->old.cell, w->fresh.cell, WRITE_PREPARE);
     }
@@ -266,7 +274,9 @@ do_unique(ExecWrite *w)
     while (w->unique_at < count) {
         const WriteUnique *check = &unique[w->unique_at];
         WriteVerdict verdict;
-        Err err = check->of_key ? OK : write__check_types(w);
+        /* The rowid is judged before types are, indexes are not. */
+        bool of_rowid = check->of_key && !w->table->without_rowid;
+        Err err = of_rowid ? OK : write__check_types(w);
         if (err == OK) err = write__check_unique(w, check, &verdict);
         if (err != OK) return err;
         switch (verdict) {

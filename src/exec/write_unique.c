@@ -67,6 +67,29 @@ add_index(CheckList *list, u32 index)
     list_add(list, false, index, list->w->index[index].def->conflict);
 }
 
+/* The number in "sqlite_autoindex_TABLE_NUMBER": automatic indexes in order of creation. */
+static u32
+automatic_number(const IndexDef *index)
+{
+    u32 number = 0, place = 1;
+    for (size_t at = strlen(index->name); at > 0; at--, place *= 10) {
+        char c = index->name[at - 1];
+        if (c < '0' || c > '9' || place > 100000000) break;
+        number += place * (u32)(c - '0');
+    }
+    return number;
+}
+
+/* The key of a WITHOUT ROWID table stands where its index was created: indexes are listed newest
+   first, so before the automatic ones that are older. */
+static bool
+key_comes_before(const ExecWrite *w, u32 index)
+{
+    const IndexDef *other = w->index[index].def;
+    return w->table->without_rowid && other->origin == INDEX_UNIQUE &&
+           automatic_number(other) < automatic_number(w->table->primary_key);
+}
+
 static void
 add_key(CheckList *list)
 {
@@ -127,6 +150,10 @@ write__order_checks(ExecWrite *w, const WriteSet *set, WriteUnique **unique_out,
         }
     }
     for (u32 i = 0; i < w->index_count; i++) {
+        if (!key_added && key_own != CONFLICT_REPLACE && key_comes_before(w, i)) {
+            add_key(&list);
+            key_added = true;
+        }
         if (is_checked(&list, i) && w->index[i].def->conflict != CONFLICT_REPLACE) {
             add_index(&list, i);
         }

@@ -166,6 +166,22 @@ add_unique(TableBuild *build, IndexColumn *column, u32 count, Conflict conflict)
     return catalog__table_add_index(build->arena, build->table, index);
 }
 
+/* A UNIQUE constraint over the columns of the PRIMARY KEY, written before it, becomes the key. */
+static IndexDef *
+promote_unique(TableDef *table, IndexColumn *column, u32 count)
+{
+    IndexDef key = {.table = table, .key_columns = (u16)count, .column = column};
+    for (u16 i = 0; i < table->index_count; i++) {
+        IndexDef *index = table->index[i];
+        if (!same_columns(index, &key)) continue;
+        for (u16 k = i + 1; k < table->index_count; k++)
+            table->index[k - 1] = table->index[k];
+        table->index_count--;
+        return index;
+    }
+    return NULL;
+}
+
 /* The key of a WITHOUT ROWID table: repeated columns count once. */
 static Err
 set_table_key(TableBuild *build, IndexColumn *column, u32 count, Conflict conflict)
@@ -181,8 +197,8 @@ set_table_key(TableBuild *build, IndexColumn *column, u32 count, Conflict confli
     IndexDef *index;
     Err err = make_index(build, column, kept, INDEX_PRIMARY_KEY, conflict, &index);
     if (err != OK) return err;
-    ASSERT(index != NULL || build->table->index_count > 0);
-    if (index == NULL) return OK;
+    if (index == NULL) index = promote_unique(build->table, column, kept);
+    ASSERT(index != NULL);
     for (u32 i = 0; i < kept; i++)
         build->table->column[column[i].column].not_null = true;
     index->tree = build->table->tree;
