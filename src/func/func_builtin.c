@@ -5,7 +5,7 @@
 
 static const FuncFamily *const FAMILIES[] = {
     &func__text, &func__like_family, &func__format_family, &func__misc,
-    &func__math, &func__aggregate,   &func__window,
+    &func__math, &func__date,        &func__aggregate,     &func__window,
 };
 
 Err

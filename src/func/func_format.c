@@ -346,6 +346,18 @@ real_style(const Spec *spec, i64 precision, const NumberDigits *d)
     return style;
 }
 
+size_t
+func__put_real(char *text, f64 r, u8 letter, u32 precision)
+{
+    Spec spec = {.letter = letter};
+    NumberDigits d;
+    number_digits(r, letter == 'f' ? -(i32)precision : (i32)precision, 16, &d);
+    char *p = text;
+    if (d.negative) *p++ = '-';
+    p = put_real_body(p, &d, real_style(&spec, precision, &d));
+    return (size_t)(p - text);
+}
+
 static void
 put_infinite(Format *f, const Spec *spec, bool negative)
 {

@@ -12,7 +12,7 @@ typedef struct FuncFamily {
 } FuncFamily;
 
 extern const FuncFamily func__text, func__like_family, func__format_family, func__misc, func__math,
-    func__aggregate, func__window;
+    func__date, func__aggregate, func__window;
 
 #define FUNC_FAMILY(name, array) const FuncFamily name = {array, COUNT_OF(array)}
 
@@ -104,3 +104,6 @@ func__utf8_skip_any(const u8 *p, const u8 *end)
 /* printf's %!.Nf: at most `decimals` (0 to 30) digits after the point, without trailing zeros but
    with at least one.  `p` has room for 350 bytes; returns how many were written. */
 size_t func__put_fixed(char *p, f64 r, u32 decimals);
+
+/* printf's %.Nf or %.Ng (precision > 0) of a finite real; `p` as above. */
+size_t func__put_real(char *p, f64 r, u8 letter, u32 precision);

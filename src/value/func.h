@@ -24,8 +24,10 @@ typedef struct FuncEnv {
     i64 (*last_insert_rowid)(void *arg);
     void (*random)(void *arg, void *bytes_out, size_t bytes);
     i64 (*now_ms)(void *arg); /* Unix milliseconds, fixed during one step call. */
-    u64 length_max;           /* SQLITE_LIMIT_LENGTH */
-    u32 like_pattern_max;     /* SQLITE_LIMIT_LIKE_PATTERN_LENGTH */
+    /* Seconds that local time is ahead of UTC at that moment; false: not known. */
+    bool (*local_offset_s)(void *arg, i64 unix_s, i32 *offset_s_out);
+    u64 length_max;       /* SQLITE_LIMIT_LENGTH */
+    u32 like_pattern_max; /* SQLITE_LIMIT_LIKE_PATTERN_LENGTH */
     bool case_sensitive_like;
     /* True when the statement was interrupted or is over time; long loops ask now and then. */
     bool (*stop)(void *arg);
@@ -46,6 +48,9 @@ struct FuncCall {
     void **aux;
     void (**aux_free)(void *);
     u32 aux_count;
+    /* Where the call stands if only pure functions may stand there ("a CHECK constraint", "a
+       generated column", "an index"), else NULL: date('now') is an error then. */
+    const char *pure_in;
     /* Set by the step of min() and max(): this row is the one whose bare columns count. */
     bool took_row;
 };
