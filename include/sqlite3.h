@@ -381,6 +381,7 @@ typedef void (*sqlite3_syscall_ptr)(void);
 #define SQLITE_PREPARE_FROM_DDL               0x20
 #define SQLITE_INTEGER                        1
 #define SQLITE_FLOAT                          2
+#define SQLITE_TEXT                           3
 #define SQLITE_BLOB                           4
 #define SQLITE_NULL                           5
 #define SQLITE_UTF8                           1
