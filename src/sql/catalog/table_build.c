@@ -124,6 +124,15 @@ key_column(const TableBuild *build, const AstOrderTerm *term, IndexColumn *colum
                    (int)collation.bytes, (const char *)collation.p);
 }
 
+/* Two constraints over the same columns are one index: their clauses must not contradict. */
+static Err
+merge_conflict(TableBuild *build, IndexDef *index, Conflict conflict)
+{
+    if (index->conflict == CONFLICT_DEFAULT) index->conflict = (u8)conflict;
+    if (conflict == CONFLICT_DEFAULT || index->conflict == conflict) return OK;
+    return err_set(build->context->msg, ERR_SQL, "conflicting ON CONFLICT clauses specified");
+}
+
 static Err
 make_index(TableBuild *build, IndexColumn *column, u32 count, IndexOrigin origin, Conflict conflict,
            IndexDef **index_out)
@@ -144,11 +153,12 @@ make_index(TableBuild *build, IndexColumn *column, u32 count, IndexOrigin origin
     for (u32 i = 0; i < table->index_count; i++) {
         IndexDef *other = table->index[i];
         if (!same_columns(other, index)) continue;
-        if (other->conflict == CONFLICT_DEFAULT) other->conflict = (u8)conflict;
         if (origin == INDEX_PRIMARY_KEY) other->origin = INDEX_PRIMARY_KEY;
-        return OK;
+        return merge_conflict(build, other, conflict);
     }
-    if (table->primary_key != NULL && same_columns(table->primary_key, index)) return OK;
+    if (table->primary_key != NULL && same_columns(table->primary_key, index)) {
+        return merge_conflict(build, table->primary_key, conflict);
+    }
     index->name = arena_printf(build->arena, "sqlite_autoindex_%s_%u", table->name,
                                build->auto_count + 1);
     if (index->name == NULL) return ERR_NOMEM;

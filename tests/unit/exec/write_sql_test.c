@@ -220,8 +220,7 @@ static void
 make_schema_text(SqlKit *kit, Gen *g)
 {
     g->columns = 2 + (u32)below(g, 4);
-    /* Older libraries scan indexes of WITHOUT ROWID tables in spite of NOT INDEXED. */
-    g->without_rowid = below(g, 3) == 0 && sqlite3_libversion_number() >= 3054000;
+    g->without_rowid = below(g, 3) == 0;
     g->strict = below(g, 5) == 0;
     g->alias = !g->without_rowid && below(g, 2) == 0;
     g->key = g->without_rowid ? (u32)below(g, g->columns) : 99;
@@ -283,6 +282,12 @@ or_clause(Gen *g)
 static void
 add_where(Gen *g)
 {
+    if (g->without_rowid) {
+        /* SQLite scans indexes of such tables in spite of NOT INDEXED: one row at most. */
+        add(g, " WHERE c%u=", g->key);
+        add_value(g);
+        return;
+    }
     u32 c = (u32)below(g, g->columns);
     while (g->generated[c]) {
         c--; /* The first column never is. */
