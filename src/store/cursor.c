@@ -6,6 +6,7 @@
  * structure number has not moved.  Entries that the transaction does not see are stepped over.
  */
 #include "store/store_private.h"
+#include "store/txn/ssi.h"
 
 typedef enum CursorSide {
     CURSOR_NOWHERE, /* No position: every move finds nothing until a seek. */
@@ -205,6 +206,17 @@ move_start(StoreCursor *cursor)
     return OK;
 }
 
+/* SERIALIZABLE: note what a move has covered: from `from` (NULL: the end it started at) to where
+   the cursor is now, or to the end of the tree in the direction of the move. */
+static Err
+note_move(StoreCursor *cursor, const Slice *from, bool backwards, bool found)
+{
+    Slice here = position_key(cursor);
+    const Slice *to = found ? &here : NULL;
+    return backwards ? ssi__note_range(cursor->txn, cursor->tree_id, to, from)
+                     : ssi__note_range(cursor->txn, cursor->tree_id, from, to);
+}
+
 Err
 store_cursor_seek(StoreCursor *cursor, StoreSeek how, Slice key, bool *found_out)
 {
@@ -228,6 +240,10 @@ store_cursor_seek(StoreCursor *cursor, StoreSeek how, Slice key, bool *found_out
     *found_out = settle_on(cursor, place, backwards);
     err = txn__usable(cursor->txn);
     rt_rwlock_unlock_shared(&cursor->tree->lock);
+    if (UNLIKELY(cursor->txn->ssi != NULL) && err == OK) {
+        bool at_end = how == STORE_SEEK_FIRST || how == STORE_SEEK_LAST;
+        err = note_move(cursor, at_end ? NULL : &key, backwards, *found_out);
+    }
     if (!*found_out) cursor->side = CURSOR_NOWHERE;
     return err;
 }
@@ -238,10 +254,16 @@ cursor_step(StoreCursor *cursor, bool backwards, bool *found_out)
     *found_out = false;
     Err err = move_start(cursor);
     if (err != OK || cursor->side == CURSOR_NOWHERE) return err;
+    u8 from_bytes[STORE_KEY_BYTES_MAX];
+    Slice from = {from_bytes, cursor->key_bytes};
+    if (UNLIKELY(cursor->txn->ssi != NULL)) memcpy(from_bytes, cursor->key, cursor->key_bytes);
     rt_rwlock_lock_shared(&cursor->tree->lock);
     *found_out = settle_on(cursor, place_from(cursor, backwards, false), backwards);
     err = txn__usable(cursor->txn);
     rt_rwlock_unlock_shared(&cursor->tree->lock);
+    if (UNLIKELY(cursor->txn->ssi != NULL) && err == OK) {
+        err = note_move(cursor, &from, backwards, *found_out);
+    }
     if (!*found_out) cursor->side = backwards ? CURSOR_BEFORE : CURSOR_AFTER;
     return err;
 }
@@ -393,6 +415,16 @@ gather(StoreCursor *cursor, Place place, u32 rows_max, size_t bytes_max, bool ba
     return rows;
 }
 
+/* A fetch that met its bound has covered up to the bound, else to where it is. */
+static Err
+note_fetch(StoreCursor *cursor, const Slice *from, bool backwards, bool end)
+{
+    if (!end || cursor->bound.bytes == 0) return note_move(cursor, from, backwards, !end);
+    Slice bound = buf_slice(&cursor->bound);
+    return backwards ? ssi__note_range(cursor->txn, cursor->tree_id, &bound, from)
+                     : ssi__note_range(cursor->txn, cursor->tree_id, from, &bound);
+}
+
 Err
 store_cursor_fetch(StoreCursor *cursor, u32 rows_max, size_t bytes_max, bool backwards,
                    StoreRun *run_out)
@@ -405,6 +437,9 @@ store_cursor_fetch(StoreCursor *cursor, u32 rows_max, size_t bytes_max, bool bac
     if (err != OK) return txn__fail(cursor->txn, err, "out of memory");
     u32 rows = 0;
     bool end = false;
+    u8 from_bytes[STORE_KEY_BYTES_MAX];
+    Slice from = {from_bytes, cursor->key_bytes};
+    if (UNLIKELY(cursor->txn->ssi != NULL)) memcpy(from_bytes, cursor->key, cursor->key_bytes);
     rt_rwlock_lock_shared(&cursor->tree->lock);
     while (rows == 0 && !end) {
         rows = gather(cursor, place_from(cursor, backwards, true), rows_max, bytes_max, backwards,
@@ -418,6 +453,10 @@ store_cursor_fetch(StoreCursor *cursor, u32 rows_max, size_t bytes_max, bool bac
     rt_rwlock_unlock_shared(&cursor->tree->lock);
     if (err != OK) return txn__fail(cursor->txn, err, "out of memory");
     if (usable != OK) return usable;
+    if (UNLIKELY(cursor->txn->ssi != NULL)) {
+        err = note_fetch(cursor, &from, backwards, end);
+        if (err != OK) return err;
+    }
     *run_out = (StoreRun){
         .rows = rows, .key = cursor->run_keys, .value = cursor->run_values, .end = end};
     return OK;

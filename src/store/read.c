@@ -6,6 +6,7 @@
  * transaction has ended.  So nothing is copied, however long the value.
  */
 #include "store/store_private.h"
+#include "store/txn/ssi.h"
 
 Err
 store_get(StoreTxn *txn, TreeId tree_id, Slice key, bool *found_out, Slice *value_out)
@@ -14,6 +15,10 @@ store_get(StoreTxn *txn, TreeId tree_id, Slice key, bool *found_out, Slice *valu
     *found_out = false;
     if (UNLIKELY(tree == NULL)) return txn__fail(txn, ERR_MISUSE, "no such tree: %u", tree_id);
     txn->touched = true;
+    if (UNLIKELY(txn->ssi != NULL)) {
+        Err noted = ssi__note_key(txn, tree_id, key);
+        if (noted != OK) return noted;
+    }
     u32 index;
     bool exact;
     rt_rwlock_lock_shared(&tree->lock);
@@ -80,10 +85,18 @@ store_get_newest(StoreTxn *txn, TreeId tree_id, Slice key, bool *found_out, bool
     if (UNLIKELY(tree == NULL)) return txn__fail(txn, ERR_MISUSE, "no such tree: %u", tree_id);
     if (txn__state(txn) == NULL) return txn__fail(txn, ERR_NOMEM, "out of memory");
     txn->touched = true;
+    if (txn->ssi != NULL) {
+        Err noted = ssi__note_key(txn, tree_id, key);
+        if (noted != OK) return noted;
+    }
     for (;;) {
         TxnState *holder;
         Err err = newest_try(txn, tree, key, found_out, newer_out, &holder);
         if (holder == NULL) {
+            if (err == OK && *newer_out && txn->ssi != NULL) {
+                err = txn__fail(txn, ERR_BUSY_SNAPSHOT,
+                                "could not serialize access due to concurrent update");
+            }
             if (err == OK && *found_out) *value_out = buf_slice(&txn->copy);
             return err;
         }
@@ -107,6 +120,10 @@ store_count(StoreTxn *txn, TreeId tree_id, u64 *rows_out)
     *rows_out = 0;
     if (UNLIKELY(tree == NULL)) return txn__fail(txn, ERR_MISUSE, "no such tree: %u", tree_id);
     txn->touched = true;
+    if (UNLIKELY(txn->ssi != NULL)) {
+        Err noted = ssi__note_range(txn, tree_id, NULL, NULL);
+        if (noted != OK) return noted;
+    }
     rt_rwlock_lock_shared(&tree->lock);
     if (tree->unsettled == 0) {
         *rows_out = tree->map.slots; /* Settled tombstones are gone with their slots. */

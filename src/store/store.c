@@ -149,7 +149,7 @@ store_free(Store *store)
 {
     if (store == NULL) return;
     file__close(store); /* Ends the helper, which may hold a snapshot. */
-    ASSERT(store->live_count == 0);
+    ASSERT(store->live_count == 0 && store->ssi_live == NULL && store->ssi_committed == NULL);
     while (settle__run(store, U64_MAX)) {
     }
     /* What a failed log kept from settling goes with the trees. */

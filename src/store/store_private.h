@@ -20,6 +20,7 @@
 
 struct Wal;
 struct StoreFile;
+struct SsiTxn;
 
 /* ---- trees ---- */
 
@@ -66,7 +67,8 @@ struct StoreTxn {
     Store *store;
     TxnState *state; /* NULL until it writes, locks or waits. */
     u64 snapshot;
-    u64 dep; /* Must be durable before anything read may be shown. */
+    u64 dep;            /* Must be durable before anything read may be shown. */
+    struct SsiTxn *ssi; /* SERIALIZABLE only. */
     u64 wait_ns;
     u8 level;     /* StoreLevel */
     u8 sync;      /* StoreSync */
@@ -124,6 +126,10 @@ struct Store {
     RtMutex settle_mutex; /* One settler at a time. */
     bool has_doomed_trees;
 
+    RtMutex ssi_mutex; /* SERIALIZABLE: lists, counter, and the snapshots taken there. */
+    struct SsiTxn *ssi_live, *ssi_committed;
+    u64 ssi_counter;
+
     RtMutex trees_mutex;         /* Creation of trees. */
     RtPtr trees[STORE_TREE_FAN]; /* Three levels of 256; entries appear and never go. */
     RtU32 tree_next;             /* First unused id. */
@@ -158,6 +164,8 @@ MUST_CHECK Err txn__usable(StoreTxn *txn);
 /* Begin with a snapshot of this instant, and the log positions that belong to it: everything
    committed up to the snapshot has its record below *cut_out, all else above. */
 MUST_CHECK Err txn__begin_at_cut(Store *store, StoreTxn **txn_out, u64 *cut_out, u64 *oldest_out);
+/* Leave the live list and enter it with a snapshot of now. */
+void txn__take_fresh_snapshot(StoreTxn *txn);
 void txn__list_append(TxnState *state, Version *version);
 void txn__list_remove(TxnState *state, Version *version);
 

@@ -6,6 +6,7 @@
  * judges the newest version and puts its own on top: that version is the row lock.
  */
 #include "store/store_private.h"
+#include "store/txn/ssi.h"
 
 typedef struct RowWrite {
     StoreTxn *txn;
@@ -104,7 +105,7 @@ judge(RowWrite *w, Version *head, bool *link_out)
     bool present = newest != NULL && newest->kind == VERSION_VALUE;
     bool newer = is_newer(w->txn, newest);
     *link_out = false;
-    if (w->mode == STORE_PUT_INSERT && present) {
+    if (w->mode == STORE_PUT_INSERT && present && !(newer && w->txn->ssi != NULL)) {
         w->verdict = newer ? STORE_EXISTS_NEWER : STORE_EXISTS;
         return OK;
     }
@@ -175,19 +176,19 @@ row_write(RowWrite *w)
 {
     StoreTxn *txn = w->txn;
     u64 deadline_ns = 0;
-    u64 resource = 0;
+    u64 resource = WAIT_RESOURCE_ALL;
     Err err;
     for (;;) {
         TxnState *holder;
         err = row_try(w, &holder);
         if (err != OK || holder == NULL) break;
-        if (resource == 0) resource = wait__row_resource(w->tree->id, w->key);
+        if (resource == WAIT_RESOURCE_ALL) resource = wait__row_resource(w->tree->id, w->key);
         deadline_ns = txn->wait_ns == 0 ? 0 : rt_deadline_after(txn->wait_ns);
         err = wait__for(txn, holder, resource, deadline_ns, "a row");
-        if (err != OK) return err;
+        if (err != OK) break;
     }
-    /* Woken for the row, but it was not taken: somebody else may want it. */
-    if (resource != 0 && w->version != NULL) wait__pass_on(txn, resource);
+    /* Perhaps woken for the row, but it was not taken: somebody else may want it. */
+    if (resource != WAIT_RESOURCE_ALL && w->version != NULL) wait__pass_on(txn, resource);
     return err;
 }
 
@@ -215,6 +216,10 @@ write_start(StoreTxn *txn, TreeId tree_id, Slice key, Slice value, Tree **tree_o
     }
     if (txn__state(txn) == NULL) return txn__fail(txn, ERR_NOMEM, "out of memory");
     txn->touched = true;
+    if (UNLIKELY(txn->ssi != NULL)) {
+        rt_store_release(&txn->ssi->ever_wrote, 1);
+        return ssi__note_key(txn, tree_id, key); /* Its existence is judged. */
+    }
     return OK;
 }
 

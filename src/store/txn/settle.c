@@ -15,7 +15,7 @@
  */
 #include "store/store_private.h"
 
-#define SNAPSHOTS_MAX 128u /* With more live snapshots, versions between them stay. */
+#define SNAPSHOTS_MAX 128u /* Different ones; above the last of them every version stays. */
 
 void
 settle__free_version(Store *store, Tree *tree, Version *version)
@@ -53,8 +53,8 @@ settle__safe_ts(Store *store)
     return safe;
 }
 
-/* The snapshots in use, rising; returns how many there are, of which at most SNAPSHOTS_MAX are
-   filled in.  Also *mark_out: every snapshot taken later is at or above it. */
+/* The different snapshots in use, rising, at most SNAPSHOTS_MAX.  *mark_out: every snapshot taken
+   later is at or above it; lower when there are more snapshots than fit. */
 static u64
 snapshots_list(Store *store, u64 *snapshots, u64 *mark_out)
 {
@@ -62,9 +62,12 @@ snapshots_list(Store *store, u64 *snapshots, u64 *mark_out)
     u64 count = 0;
     *mark_out = rt_load_acquire(&store->last);
     for (const StoreTxn *txn = store->live_oldest; txn != NULL; txn = txn->newer) {
-        if (count < SNAPSHOTS_MAX) snapshots[count] = txn->snapshot;
-        count++;
-        if (count > SNAPSHOTS_MAX) break;
+        if (count > 0 && snapshots[count - 1] == txn->snapshot) continue;
+        if (count == SNAPSHOTS_MAX) {
+            *mark_out = snapshots[count - 1];
+            break;
+        }
+        snapshots[count++] = txn->snapshot;
     }
     rt_latch_release(&store->txns_latch);
     return count;
@@ -287,7 +290,7 @@ settle__run(Store *store, u64 budget)
     }
     /* Held up by a snapshot: drop what lies between snapshots, once for each commit. */
     bool held = state != NULL && rt_load_relaxed(&state->status) > horizon;
-    if (held && count <= SNAPSHOTS_MAX) prune_new(store, mark, snapshots, count);
+    if (held) prune_new(store, mark, snapshots, count);
     if (store->has_doomed_trees) empty_doomed_trees(store);
     rt_mutex_unlock(&store->settle_mutex);
     return more;

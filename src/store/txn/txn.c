@@ -15,6 +15,7 @@
 #include "store/file.h"
 #include "store/store_private.h"
 #include "store/txn/redo.h"
+#include "store/txn/ssi.h"
 #include "store/wal/wal.h"
 
 /* Versions settled for each one written, at most, by a commit; and by the end of a reader. */
@@ -90,6 +91,8 @@ txn__list_remove(TxnState *state, Version *version)
     state->count--;
 }
 
+static void txn_release(StoreTxn *txn);
+
 /* ---- snapshots ---- */
 
 /* Enter the live list with a fresh snapshot; txns latch held.  Because the settler reads the list
@@ -135,7 +138,6 @@ store_txn_begin(Store *store, const StoreTxnOptions *options, StoreTxn **txn_out
 {
     *txn_out = NULL;
     if (rt_process_is_foreign(store->process)) return ERR_FOREIGN;
-    if (options->level == STORE_SERIALIZABLE) return ERR_UNSUPPORTED;
     rt_latch_acquire(&store->txns_latch);
     StoreTxn *txn = store->spare_txns;
     if (LIKELY(txn != NULL)) {
@@ -154,8 +156,22 @@ store_txn_begin(Store *store, const StoreTxnOptions *options, StoreTxn **txn_out
     txn->wait_ns = options->wait_ns;
     txn->dep = 0;
     rt_store_relaxed(&txn->interrupted, 0);
+    if (UNLIKELY(options->level == STORE_SERIALIZABLE) && ssi__begin(txn) != OK) {
+        txn_release(txn);
+        return ERR_NOMEM;
+    }
     *txn_out = txn;
     return OK;
+}
+
+void
+txn__take_fresh_snapshot(StoreTxn *txn)
+{
+    Store *store = txn->store;
+    rt_latch_acquire(&store->txns_latch);
+    snapshot_leave(txn);
+    snapshot_take(txn);
+    rt_latch_release(&store->txns_latch);
 }
 
 Err
@@ -184,10 +200,11 @@ store_txn_refresh(StoreTxn *txn)
         return txn__fail(txn, ERR_MISUSE, "a transaction that has written keeps its snapshot");
     }
     if (store__failed(store) && store_txn_has_written(txn)) return txn__usable(txn);
-    rt_latch_acquire(&store->txns_latch);
-    snapshot_leave(txn);
-    snapshot_take(txn);
-    rt_latch_release(&store->txns_latch);
+    if (txn->ssi != NULL) {
+        ssi__refresh(txn);
+    } else {
+        txn__take_fresh_snapshot(txn);
+    }
     return OK;
 }
 
@@ -401,6 +418,7 @@ store_txn_rollback(StoreTxn *txn)
     if (txn == NULL) return;
     Store *store = txn->store;
     abort_writes(txn);
+    if (txn->ssi != NULL) ssi__abandon(txn);
     txn_release(txn);
     if (rt_load_relaxed(&store->queue_length) > 0) settle__run(store, SETTLE_BASE);
 }
@@ -419,6 +437,10 @@ static Err
 commit_reader(StoreTxn *txn, ErrMsg *msg)
 {
     Err err = store_txn_wait_shown(txn);
+    if (err == OK && txn->ssi != NULL) {
+        err = ssi__commit_start(txn);
+        if (err == OK) ssi__commit_end(txn, true, 0);
+    }
     if (err != OK) return commit_failed(txn, err, msg);
     store_txn_rollback(txn);
     return OK;
@@ -459,15 +481,30 @@ commit_publish(StoreTxn *txn, u64 lsn)
     rt_fetch_add(&store->change_number, 1);
 }
 
+/* Wait until the token's owner has ended. */
+static Err
+token_wait(StoreTxn *txn)
+{
+    Store *store = txn->store;
+    u64 deadline_ns = txn->wait_ns == 0 ? 0 : rt_deadline_after(txn->wait_ns);
+    rt_latch_acquire(&store->wait_latch);
+    TxnState *owner = store->token;
+    if (owner == NULL) {
+        rt_latch_release(&store->wait_latch);
+        return OK;
+    }
+    return wait__for(txn, owner, WAIT_RESOURCE_ALL, deadline_ns, "the write token");
+}
+
 /*
  * Take the commit latch when nothing stands against a commit any more; with a log, room for
- * `bytes` is secured in it.  ERR_BUSY: another transaction keeps the token.
+ * `bytes` is secured in it.  ERR_BUSY: another transaction keeps the token; ERR_LOCKED: the same at
+ * SERIALIZABLE, before any wait.
  */
 static Err
 commit_enter(StoreTxn *txn, u32 bytes)
 {
     Store *store = txn->store;
-    u64 deadline_ns = txn->wait_ns == 0 ? 0 : rt_deadline_after(txn->wait_ns);
     for (;;) {
         if (store->wal != NULL) {
             Err err = wal_reserve(store->wal, bytes);
@@ -480,13 +517,10 @@ commit_enter(StoreTxn *txn, u32 bytes)
         rt_latch_release(&store->commit_latch);
         Err err = txn__usable(txn);
         if (err != OK) return err;
-        rt_latch_acquire(&store->wait_latch);
-        TxnState *owner = store->token;
-        if (owner == NULL) {
-            rt_latch_release(&store->wait_latch);
-            continue;
-        }
-        err = wait__for(txn, owner, WAIT_RESOURCE_ALL, deadline_ns, "the write token");
+        /* Who judges serializability holds a mutex that the token's owner may need: first let
+           go of it. */
+        if (txn->ssi != NULL) return ERR_LOCKED;
+        err = token_wait(txn);
         if (err != OK) return err;
     }
 }
@@ -547,6 +581,21 @@ commit_writes(StoreTxn *txn)
     return OK;
 }
 
+/* The same between the judgement and its record. */
+static Err
+commit_serializable(StoreTxn *txn)
+{
+    for (;;) {
+        Err err = ssi__commit_start(txn);
+        if (err != OK) return err;
+        err = commit_writes(txn);
+        ssi__commit_end(txn, err == OK, rt_load_relaxed(&txn->state->status));
+        if (err != ERR_LOCKED) return err;
+        err = token_wait(txn);
+        if (err != OK) return err;
+    }
+}
+
 /* Wait as the commit's synchronous level asks. */
 static Err
 commit_harden(Store *store, StoreSync sync, u64 lsn, u64 dep)
@@ -572,7 +621,7 @@ store_txn_commit(StoreTxn *txn, ErrMsg *msg)
         if (err != OK) return commit_failed(txn, err, msg);
     }
     drop_locks(txn, TREE_NONE);
-    err = commit_writes(txn);
+    err = txn->ssi == NULL ? commit_writes(txn) : commit_serializable(txn);
     if (err == ERR_BUSY) {
         if (msg != NULL) err_set(msg, err, "%s", err_message(&txn->error));
         return err;

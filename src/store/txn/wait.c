@@ -376,7 +376,10 @@ store_txn_take_token(StoreTxn *txn)
         }
         if (store->token == NULL) break;
         err = wait__for(txn, store->token, WAIT_RESOURCE_TOKEN, deadline_ns, "the write token");
-        if (err != OK) return err;
+        if (err != OK) {
+            if (waited) wait__pass_on(txn, WAIT_RESOURCE_TOKEN);
+            return err;
+        }
         waited = true;
     }
     rt_latch_acquire(&store->commit_latch);

@@ -116,7 +116,7 @@ every_allocation_fails_once(void **state)
     u64 n;
     for (n = 1; fired; n++) {
         Script script = {0};
-        kit_start(&script.kit);
+        kit_start_fast(&script.kit);
         u64 blocks = mem_live_blocks();
         mem_fail_arm(n, false);
         Err err = run_script(&script);
@@ -134,7 +134,7 @@ static u64
 one_fault(u64 n, int error, bool onwards)
 {
     Script script = {0};
-    kit_start(&script.kit);
+    kit_start_fast(&script.kit);
     if (onwards) {
         rt_fault_arm_onwards(n, error);
     } else {

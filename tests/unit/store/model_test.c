@@ -367,7 +367,7 @@ run_seed(u64 seed, bool in_file, u32 steps)
     world->in_file = in_file;
     world->next_value = 1;
     if (in_file) {
-        kit_start(&world->kit);
+        kit_start_fast(&world->kit);
         world->store = kit_open(&world->kit);
     } else {
         world->store = kit_open_memory();
