@@ -158,10 +158,13 @@ set_message(ErrMsg *msg, Err err, i32 sql_offset, const char *format, va_list ar
 {
     ASSERT(err != OK);
     if (msg == NULL) return err;
-    va_list again;
-    va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, again);
-    va_end(again);
+    int length = -1;
+    if (format != NULL) {
+        va_list again;
+        va_copy(again, args);
+        length = vsnprintf(NULL, 0, format, again);
+        va_end(again);
+    }
     /* The new text may quote the old one, so the old one goes last. */
     char *text = length < 0 ? NULL : mem_alloc((size_t)length + 1);
     if (text != NULL) vsnprintf(text, (size_t)length + 1, format, args);

@@ -74,7 +74,8 @@ typedef struct ErrMsg {
 } ErrMsg;
 
 /* Set code and message, replacing what was there; returns `err`, so `return err_set(...)` works.
-   `msg` may be NULL.  If memory is short the code stands and the text falls back to err_text(). */
+   `msg` may be NULL.  If memory is short, or `format` is NULL, the code stands and the text falls
+   back to err_text(). */
 Err err_set(ErrMsg *msg, Err err, const char *format, ...) PRINTF_LIKE(3, 4);
 /* The same with a byte offset into the SQL text. */
 Err err_set_at(ErrMsg *msg, Err err, i32 sql_offset, const char *format, ...) PRINTF_LIKE(4, 5);

@@ -50,11 +50,12 @@ starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
+/* Of a bound address, which is numeric. */
 static bool
 is_loopback(const char *address)
 {
-    return starts_with(address, "127.") || starts_with(address, "[::1]") ||
-           starts_with(address, "localhost:") || starts_with(address, "unix:");
+    return starts_with(address, "127.") || starts_with(address, "[::1]:") ||
+           starts_with(address, "unix:");
 }
 
 /* ---- connections ---- */
@@ -236,15 +237,17 @@ listeners_open(Server *server, ErrMsg *msg)
 {
     const ServerOptions *options = &server->options;
     for (u32 i = 0; i < options->listen_count; i++) {
-        if (server->token == NULL && !is_loopback(options->listen[i]))
-            return err_set(
-                msg, ERR_AUTH,
-                "%s can be reached from other machines: a token is needed to listen there",
-                options->listen[i]);
         Err err = rt_listen(options->listen[i], 0600, &server->listener[i].listener, msg);
         if (err != OK) return err;
         server->listener[i].server = server;
         server->listener_count = i + 1;
+        /* Nobody is accepted before this is known. */
+        const char *address = rt_listener_address(server->listener[i].listener);
+        if (server->token == NULL && !is_loopback(address))
+            return err_set(
+                msg, ERR_AUTH,
+                "%s can be reached from other machines: a token is needed to listen there",
+                address);
     }
     return OK;
 }

@@ -83,5 +83,6 @@ rt__switch_entry:
         brk     #1
         .cfi_endproc
         .size   rt__switch_entry, . - rt__switch_entry
-        .section .note.GNU-stack, "", %progbits
 #endif
+/* Also where this file is empty: no executable stack. */
+        .section .note.GNU-stack, "", %progbits

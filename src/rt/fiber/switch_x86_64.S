@@ -72,5 +72,6 @@ rt__switch_entry:
         ud2
         .cfi_endproc
         .size   rt__switch_entry, . - rt__switch_entry
-        .section .note.GNU-stack, "", @progbits
 #endif
+/* Also where this file is empty: no executable stack. */
+        .section .note.GNU-stack, "", %progbits

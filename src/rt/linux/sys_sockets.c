@@ -55,6 +55,19 @@ resolve_unix(const char *path, RtAddress *address)
     return 0;
 }
 
+/* Digits from 0 to 65535: getaddrinfo() would cut larger numbers. */
+static bool
+port_is_possible(const char *port)
+{
+    u32 value = 0;
+    if (*port == 0) return false;
+    for (; *port >= '0' && *port <= '9'; port++) {
+        value = value * 10 + (u32)(*port - '0');
+        if (value > 65535) return false;
+    }
+    return *port == 0;
+}
+
 /* Splits "host:port" and "[host]:port"; the host goes to `host`. */
 static const char *
 port_of(const char *text, char *host, size_t host_bytes)
@@ -81,7 +94,7 @@ resolve(const RtIo *io)
     if (strncmp(io->name, "unix:", 5) == 0) return resolve_unix(io->name + 5, address);
     char host[256];
     const char *port = port_of(io->name, host, sizeof(host));
-    if (port == NULL) return -EINVAL;
+    if (port == NULL || !port_is_possible(port)) return -EINVAL;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *found = NULL;
     int error = getaddrinfo(host[0] != 0 ? host : NULL, port, &hints, &found);
