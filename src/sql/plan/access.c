@@ -29,8 +29,8 @@ plan__table_rows(Binder *b, const TableDef *table)
 
 /* ---- probes ---- */
 
-static bool
-probe_push(Binder *b, Unit *unit, const Probe *probe)
+bool
+plan__probe_push(Binder *b, Unit *unit, const Probe *probe)
 {
     if (unit->probe_count == unit->probe_capacity) {
         u32 capacity = unit->probe_capacity == 0 ? 4 : unit->probe_capacity * 2;
@@ -68,7 +68,7 @@ probe_side(Binder *b, Join *join, Unit *unit, Probe probe, const PlanExpr *key,
     if ((probe.mask & unit->mask) != 0) return true;
     probe.key = plan__see_through(key);
     probe.value = value;
-    return probe_push(b, unit, &probe);
+    return plan__probe_push(b, unit, &probe);
 }
 
 static u8
@@ -141,7 +141,7 @@ probe_in_list(Binder *b, Join *join, Unit *unit, u32 number, const PlanExpr *e)
     if ((probe.mask & unit->mask) != 0) return true;
     probe.key = plan__see_through(e->arg[0]);
     probe.value = e;
-    return probe_push(b, unit, &probe);
+    return plan__probe_push(b, unit, &probe);
 }
 
 static bool
@@ -157,7 +157,7 @@ probe_in_sub(Binder *b, Join *join, Unit *unit, u32 number, const PlanExpr *e)
     if ((probe.mask & unit->mask) != 0) return true;
     probe.key = plan__see_through(e->arg[0]);
     probe.value = e;
-    return probe_push(b, unit, &probe);
+    return plan__probe_push(b, unit, &probe);
 }
 
 static bool
@@ -182,8 +182,14 @@ term_probes(Binder *b, Join *join, Unit *unit, u32 number)
         if (!is_key_side(join, unit, e->arg[0], &probe.column)) return true;
         probe.key = plan__see_through(e->arg[0]);
         probe.value = bind__const(b, cell_null(), (Span){0, 0});
-        return probe.value != NULL && probe_push(b, unit, &probe);
+        return probe.value != NULL && plan__probe_push(b, unit, &probe);
     }
+    case PX_OR: {
+        PlanExpr *in = plan__or_as_in(b, e);
+        if (in != NULL) return probe_in_list(b, join, unit, number, in);
+        return b->err == OK && plan__or_prepare(b, join, (u32)(unit - join->unit), number);
+    }
+    case PX_FUNC: return plan__probe_like(b, join, unit, number, e);
     default: return true;
     }
 }
@@ -804,6 +810,7 @@ plan__choose_access(Binder *b, Join *join, u32 unit, u64 done, Access *best_out,
             continue;
         offer_index(&c, index, (i32)i);
     }
+    if (u->or_union != NULL) plan__or_choose(b, join, unit, done, best_out);
     if (u->source->indexed_by != NULL && best_out->cost == INFINITY) {
         best_out->impossible = true;
         bind__fail(b, ERR_SQL, "no query solution");
@@ -889,7 +896,7 @@ plan__scan_node(Binder *b, Join *join, u32 unit, const Access *access, Env *env)
         if (probe->exact) join->term[probe->term].placed = true;
     }
     /* Both halves of a BETWEEN in use: nothing is left to test. */
-    if (access->low >= 0 && access->high >= 0 &&
+    if (access->low >= 0 && access->high >= 0 && !u->probe[access->low].text_range &&
         u->probe[access->low].term == u->probe[access->high].term)
         join->term[u->probe[access->low].term].placed = true;
     node->rows = access->rows;

@@ -86,8 +86,9 @@ typedef enum ProbeKind {
 typedef struct Probe {
     u8 kind;
     bool inclusive;
-    bool exact;  /* The probe says all that the term says. */
-    u8 affinity; /* Applied to both sides by the comparison. */
+    bool text_range; /* From LIKE or GLOB: only narrows. */
+    bool exact;      /* The probe says all that the term says. */
+    u8 affinity;     /* Applied to both sides by the comparison. */
     u16 column;
     u32 term;
     const PlanExpr *key;   /* The side that is the column or indexed expression. */
@@ -108,12 +109,22 @@ typedef struct Access {
 } Access;
 
 typedef struct Join Join;
+typedef struct Unit Unit;
 
 /* Probes of all terms for one source, found once. */
 bool plan__find_probes(Binder *b, Join *join, u32 unit);
 /* The cheapest way into a unit when the sources in `done` are at hand. */
 void plan__choose_access(Binder *b, Join *join, u32 unit, u64 done, Access *best_out,
                          bool want_order, Access *ordered_out);
+bool plan__probe_push(Binder *b, Unit *unit, const Probe *probe);
+/* access_like.c */
+bool plan__probe_like(Binder *b, Join *join, Unit *unit, u32 number, const PlanExpr *e);
+/* access_or.c */
+PlanExpr *plan__or_as_in(Binder *b, const PlanExpr * or); /* NULL: not of that form. */
+bool plan__or_prepare(Binder *b, Join *join, u32 unit, u32 number);
+void plan__or_choose(Binder *b, Join *join, u32 unit, u64 done, Access *best);
+PlanNode *plan__or_node(Binder *b, Join *join, u32 unit, const Access *access, u64 done,
+                        Layout *layout, Env *outside);
 PlanNode *plan__scan_node(Binder *b, Join *join, u32 unit, const Access *access, Env *env);
 /* The index with the fewest bytes a row, if it is smaller than the table; NULL: none. */
 const IndexDef *plan__smallest_index(const TableDef *table);
@@ -121,7 +132,7 @@ f64 plan__table_rows(Binder *b, const TableDef *table);
 
 /* ---- join.c ---- */
 
-typedef struct Unit {
+struct Unit {
     FromItem *item;
     Source *source; /* NULL: a nested join */
     u64 mask;
@@ -140,7 +151,8 @@ typedef struct Unit {
         Access access;
     } choice[4];
     u32 choice_next;
-} Unit;
+    struct OrUnion *or_union; /* OR terms that look-ups can serve. */
+};
 
 struct Join {
     Core *core;
@@ -151,6 +163,7 @@ struct Join {
     Env *outer;
     bool fixed_order;            /* RIGHT or FULL joins are among them. */
     u32 where_from;              /* WHERE terms wait for this position. */
+    bool no_or;                  /* A branch of an OR. */
     bool for_write;              /* UPDATE, DELETE: the target's scan. */
     const Query *order_of;       /* ORDER BY that an index may satisfy; NULL: none wanted. */
     const ExprList *order_group; /* Or GROUP BY, or DISTINCT's columns. */

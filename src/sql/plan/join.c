@@ -118,10 +118,21 @@ take_terms(Binder *b, Join *join, u64 mask, u64 must, i64 on_unit, ExprList *out
 static PlanNode *plan_list(Binder *b, Core *core, FromList *list, const ExprList *where, Env *outer,
                            Join *join, Layout **layout_out);
 
+static u64
+layout_mask(const Join *join, const Layout *layout)
+{
+    u64 mask = 0;
+    for (u32 i = 0; i < join->core->source_count; i++) {
+        if (layout->base[i] >= 0) mask |= (u64)1 << i;
+    }
+    return mask;
+}
+
 /* The rows of one unit alone: its node, with its cells in `layout` from 0 on.  `row` is the
    environment of that layout, `outside` the one around it. */
 static PlanNode *
-unit_node(Binder *b, Join *join, u32 number, const Access *access, Layout *layout, Env *outside)
+unit_node(Binder *b, Join *join, u32 number, const Access *access, u64 done, Layout *layout,
+          Env *outside)
 {
     Unit *u = &join->unit[number];
     if (u->source == NULL) {
@@ -136,7 +147,8 @@ unit_node(Binder *b, Join *join, u32 number, const Access *access, Layout *layou
     Source *source = u->source;
     PlanNode *node = NULL;
     if (source->kind == SOURCE_TABLE) {
-        node = plan__scan_node(b, join, number, access, outside);
+        node = access->or_term != 0 ? plan__or_node(b, join, number, access, done, layout, outside)
+                                    : plan__scan_node(b, join, number, access, outside);
     } else {
         if (!plan__source_cells(b, source)) return NULL;
         node = plan__cte_source(b, source, outside);
@@ -155,6 +167,11 @@ unit_filter(Binder *b, PlanNode *node, const ExprList *terms, Env *row)
     if (terms->count == 0) return node;
     PlanExpr *condition = plan__lower_and(b, terms->items, terms->count, row);
     if (condition == NULL) return NULL;
+    if (node->kind == PLAN_OR_SCAN && node->u.or_scan.filter == NULL) {
+        node->u.or_scan.filter = condition;
+        plan__class(node, condition);
+        return node;
+    }
     if (node->kind == PLAN_SCAN && node->u.scan.filter == NULL) {
         node->u.scan.filter = condition;
         plan__class(node, condition);
@@ -231,13 +248,12 @@ loop_join(Binder *b, Join *join, const Step *step, PlanNode *left, Layout *left_
     *left_env = (Env){.outer = outer, .layout = left_layout};
     boundary->outer = left_env;
     *row = (Env){.outer = boundary, .layout = own};
-    PlanNode *right = unit_node(b, join, step->unit, &step->access, own, boundary);
+    PlanNode *right = unit_node(b, join, step->unit, &step->access, layout_mask(join, left_layout),
+                                own, boundary);
     if (right == NULL) return NULL;
     if (boundary->count == 0) right = keep_rows(b, right);
     if (right == NULL) return NULL;
-    u64 done = u->mask;
-    for (u32 i = 0; i < join->core->source_count; i++)
-        if (left_layout->base[i] >= 0) done |= (u64)1 << i;
+    u64 done = u->mask | layout_mask(join, left_layout);
     ExprList terms = {0};
     if (!take_terms(b, join, done, 0, step->unit, &terms)) return NULL;
     u8 kind = join_kind(u->join);
@@ -309,11 +325,9 @@ hash_join(Binder *b, Join *join, const Step *step, PlanNode *left, Layout *left_
     if (left_env == NULL || row == NULL || both == NULL || own == NULL) return NULL;
     *left_env = (Env){.outer = outer, .layout = left_layout};
     *row = (Env){.outer = outer, .layout = own};
-    PlanNode *right = unit_node(b, join, step->unit, &step->access, own, outer);
+    PlanNode *right = unit_node(b, join, step->unit, &step->access, 0, own, outer);
     if (right == NULL) return NULL;
-    u64 left_mask = 0;
-    for (u32 i = 0; i < join->core->source_count; i++)
-        if (left_layout->base[i] >= 0) left_mask |= (u64)1 << i;
+    u64 left_mask = layout_mask(join, left_layout);
     bool where_too = inner && (!join->fixed_order || step->unit >= join->where_from);
     /* What concerns the build side alone is tested before building, but not where its unmatched
        rows are wanted. */
@@ -354,7 +368,7 @@ first_node(Binder *b, Join *join, const Step *step, Env *outer, Layout **layout_
     Env *row = BIND_NEW(b, Env);
     if (own == NULL || row == NULL) return NULL;
     *row = (Env){.outer = outer, .layout = own};
-    PlanNode *node = unit_node(b, join, step->unit, &step->access, own, outer);
+    PlanNode *node = unit_node(b, join, step->unit, &step->access, 0, own, outer);
     if (node == NULL) return NULL;
     *layout_out = own;
     if (join->fixed_order && join->where_from > 0) return node;
@@ -373,11 +387,8 @@ late_terms(Binder *b, Join *join, PlanNode *node, Layout *layout, Env *outer, u3
 {
     if (join->fixed_order && step->unit < join->where_from) return node;
     (void)position;
-    u64 done = 0;
-    for (u32 i = 0; i < join->core->source_count; i++)
-        if (layout->base[i] >= 0) done |= (u64)1 << i;
     ExprList terms = {0};
-    if (!take_terms(b, join, done, 0, -1, &terms)) return NULL;
+    if (!take_terms(b, join, layout_mask(join, layout), 0, -1, &terms)) return NULL;
     if (terms.count == 0) return node;
     Env *env = BIND_NEW(b, Env);
     if (env == NULL) return NULL;
