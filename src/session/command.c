@@ -69,10 +69,15 @@ ddl_database(Session *session, const AstName *schema, bool temp, u32 *database_o
     return err == OK ? session__refresh_catalogs(session) : err;
 }
 
-static void
+/* Set up the change of one database; in single mode this takes its token, which may mean a fresh
+   snapshot and so another catalog: look names up afterwards. */
+static Err
 ddl_context(Ddl *ddl, u32 database)
 {
     SessionDb *db = &ddl->session->db[database];
+    Err err = session__ensure_token(ddl->session, (i32)database);
+    if (err == OK) err = session__refresh_catalogs(ddl->session);
+    if (err != OK) return err;
     ddl->database = database;
     ddl->context = (DdlContext){
         .txn = db->txn,
@@ -81,6 +86,7 @@ ddl_context(Ddl *ddl, u32 database)
         .sql = SLICE(ddl->stmt->sql, ddl->stmt->sql_bytes),
         .msg = &ddl->msg,
     };
+    return OK;
 }
 
 static Err
@@ -289,8 +295,8 @@ create_table(Ddl *ddl, const AstCreateTable *ast)
 {
     u32 database;
     Err err = ddl_database(ddl->session, &ast->schema, ast->temp, &database);
+    if (err == OK) err = ddl_context(ddl, database);
     if (err != OK) return err;
-    ddl_context(ddl, database);
     if (ast->if_not_exists && exists_already(ddl, &ast->name)) return OK;
     if (ast->as_select != NULL) return create_table_as(ddl, ast);
     Catalog *catalog;
@@ -337,8 +343,8 @@ create_index(Ddl *ddl, const AstCreateIndex *ast)
 {
     u32 database;
     Err err = index_database(ddl, ast, &database);
+    if (err == OK) err = ddl_context(ddl, database);
     if (err != OK) return err;
-    ddl_context(ddl, database);
     if (ast->if_not_exists && catalog_find_index(ddl->context.old, ast->name.text) != NULL) {
         return OK;
     }
@@ -360,8 +366,8 @@ create_view(Ddl *ddl, const AstCreateView *ast)
 {
     u32 database;
     Err err = ddl_database(ddl->session, &ast->schema, ast->temp, &database);
+    if (err == OK) err = ddl_context(ddl, database);
     if (err != OK) return err;
-    ddl_context(ddl, database);
     if (ast->if_not_exists && exists_already(ddl, &ast->name)) return OK;
     Catalog *catalog;
     err = ddl_create_view(&ddl->context, ast, &catalog);
@@ -389,11 +395,11 @@ create_trigger(Ddl *ddl, const AstCreateTrigger *ast)
                                  "temporary triggers on tables of another database are not "
                                  "supported yet");
     }
-    ddl_context(ddl, database);
+    Err err = ddl_context(ddl, database);
+    if (err != OK) return err;
     if (ast->if_not_exists && catalog_find_trigger(ddl->context.old, ast->name.text) != NULL) {
         return OK;
     }
-    Err err = OK;
     if (table != NULL && !table->is_view) err = lock_for_change(ddl, table);
     Catalog *catalog;
     if (err != OK) return err;
@@ -433,8 +439,11 @@ drop_table(Ddl *ddl, const AstDrop *ast, bool wants_view)
                                             : "use DROP VIEW to delete view %s",
                                  table->name);
     }
-    ddl_context(ddl, table->database);
-    Err err = table->is_view ? OK : lock_for_change(ddl, table);
+    Err err = ddl_context(ddl, table->database);
+    if (err != OK) return err;
+    table = catalog_find_table(ddl->context.old, ast->name.text);
+    if (table == NULL) return session_set_error(session, ERR_SCHEMA, "%s", err_text(ERR_SCHEMA));
+    err = table->is_view ? OK : lock_for_change(ddl, table);
     if (err != OK) return err;
     if (table->autoincrement) {
         Buf sql = {0};
@@ -459,8 +468,13 @@ drop_index(Ddl *ddl, const AstDrop *ast)
     session__catalog_view(ddl->session, &view);
     const IndexDef *index = catalog_view_index(&view, ast->schema.text, ast->name.text, NULL);
     if (index == NULL) return ast->if_exists ? OK : no_such(ddl->session, "index", ast);
-    ddl_context(ddl, index->table->database);
-    Err err = lock_for_change(ddl, index->table);
+    Err err = ddl_context(ddl, index->table->database);
+    if (err != OK) return err;
+    index = catalog_find_index(ddl->context.old, ast->name.text);
+    if (index == NULL) {
+        return session_set_error(ddl->session, ERR_SCHEMA, "%s", err_text(ERR_SCHEMA));
+    }
+    err = lock_for_change(ddl, index->table);
     if (err != OK) return err;
     Catalog *catalog;
     err = ddl_drop_index(&ddl->context, index, &catalog);
@@ -480,16 +494,114 @@ drop_trigger(Ddl *ddl, const AstDrop *ast)
         trigger = catalog_view_trigger(&view, ast->schema.text, ast->name.text, &database);
     }
     if (trigger == NULL) return ast->if_exists ? OK : no_such(ddl->session, "trigger", ast);
-    ddl_context(ddl, database);
+    Err err = ddl_context(ddl, database);
+    if (err != OK) return err;
+    trigger = catalog_find_trigger(ddl->context.old, ast->name.text);
+    if (trigger == NULL) {
+        return session_set_error(ddl->session, ERR_SCHEMA, "%s", err_text(ERR_SCHEMA));
+    }
     const TableDef *table = catalog_find_table(ddl->context.old,
                                                SLICE(trigger->table, strlen(trigger->table)));
-    Err err = table == NULL || table->is_view ? OK : lock_for_change(ddl, table);
+    err = table == NULL || table->is_view ? OK : lock_for_change(ddl, table);
     if (err != OK) return err;
     Catalog *catalog;
     err = ddl_drop_trigger(&ddl->context, trigger, &catalog);
     if (err != OK) return ddl_fail(ddl, err);
     ddl_done(ddl, catalog);
     return OK;
+}
+
+/* ---- REINDEX ---- */
+
+static Err
+reindex_one(Ddl *ddl, const IndexDef *index)
+{
+    Session *session = ddl->session;
+    u64 rows;
+    Err err = store_tree_clear(session->db[ddl->database].txn, index->tree, &rows);
+    if (err != OK) return session__store_error(session, ddl->database, err);
+    return fill_index(ddl, index);
+}
+
+static bool
+is_collation(const Session *session, Slice name)
+{
+    const Collation *const built_in[] = {&collation_binary, &collation_nocase, &collation_rtrim};
+    for (u32 i = 0; i < COUNT_OF(built_in); i++) {
+        const char *at = built_in[i]->name;
+        if (slice_equal_nocase(name, SLICE(at, strlen(at)))) return true;
+    }
+    return session->find_collation != NULL &&
+           session->find_collation(session->collation_arg, name) != NULL;
+}
+
+static bool
+index_uses(const IndexDef *index, Slice collation)
+{
+    for (u32 i = 0; i < index->key_columns; i++) {
+        const Collation *at = index->column[i].collation;
+        if (at != NULL && slice_equal_nocase(collation, SLICE(at->name, strlen(at->name)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Indexes of one table; `collation` (p may be NULL) limits them to those that use it. */
+static Err
+reindex_table(Ddl *ddl, const TableDef *table, Slice collation)
+{
+    Err err = table->is_view ? OK : lock_for_change(ddl, table);
+    for (u32 i = 0; err == OK && i < table->index_count; i++) {
+        if (collation.p != NULL && !index_uses(table->index[i], collation)) continue;
+        err = reindex_one(ddl, table->index[i]);
+    }
+    return err;
+}
+
+static Err
+reindex_database(Ddl *ddl, u32 database, Slice collation)
+{
+    Err err = ddl_context(ddl, database);
+    Catalog *catalog = ddl->session->db[database].catalog;
+    for (u32 i = 0; err == OK && i < catalog_table_count(catalog); i++)
+        err = reindex_table(ddl, catalog_table_at(catalog, i), collation);
+    return err;
+}
+
+static Err
+reindex(Ddl *ddl, const AstObject *ast)
+{
+    Session *session = ddl->session;
+    CatalogView view;
+    session__catalog_view(session, &view);
+    Slice name = ast->name.text, schema = ast->schema.text;
+    bool is_plain = !ast_name_present(&ast->schema);
+    bool is_all = !ast_name_present(&ast->name);
+    if (is_all || (is_plain && is_collation(session, name))) {
+        Err err = OK;
+        for (u32 i = 0; err == OK && i < session->db_count; i++) {
+            if (session->db[i].catalog != NULL) {
+                err = reindex_database(ddl, i, is_all ? SLICE_NONE : name);
+            }
+        }
+        return err;
+    }
+    const TableDef *table = catalog_view_table(&view, schema, name, NULL);
+    const IndexDef *index = catalog_view_index(&view, schema, name, NULL);
+    if (table == NULL && index == NULL) {
+        return session_set_error(session, ERR_SQL, "unable to identify the object to be reindexed");
+    }
+    Err err = ddl_context(ddl, table != NULL ? table->database : index->table->database);
+    if (err != OK) return err;
+    if (table != NULL) {
+        table = catalog_find_table(ddl->context.old, name);
+        return table == NULL ? OK : reindex_table(ddl, table, SLICE_NONE);
+    }
+    index = catalog_find_index(ddl->context.old, name);
+    if (index == NULL) return OK;
+    err = lock_for_change(ddl, index->table);
+    return err == OK ? reindex_one(ddl, index) : err;
 }
 
 /* ---- running ---- */
@@ -506,6 +618,7 @@ ddl_dispatch(Ddl *ddl, const AstStatement *ast)
     case AST_STMT_DROP_VIEW: return drop_table(ddl, ast->u.drop, true);
     case AST_STMT_DROP_INDEX: return drop_index(ddl, ast->u.drop);
     case AST_STMT_DROP_TRIGGER: return drop_trigger(ddl, ast->u.drop);
+    case AST_STMT_REINDEX: return reindex(ddl, ast->u.object);
     default: UNREACHABLE();
     }
 }
@@ -523,7 +636,6 @@ ddl_once(Stmt *stmt, StoreMark *mark)
     Session *session = stmt->session;
     Ddl ddl = {.session = session, .stmt = stmt, .msg = {.sql_offset = -1}};
     Err err = session__ensure_txn(session);
-    if (err == OK) err = session__ensure_writer(session, NULL);
     if (err == OK) err = session__refresh_catalogs(session);
     if (err != OK) return err;
     session__marks(session, mark);
@@ -610,7 +722,11 @@ command__run(Stmt *stmt)
     case AST_STMT_DROP_TABLE:
     case AST_STMT_DROP_INDEX:
     case AST_STMT_DROP_VIEW:
-    case AST_STMT_DROP_TRIGGER: return run_ddl(stmt);
+    case AST_STMT_DROP_TRIGGER:
+    case AST_STMT_REINDEX: return run_ddl(stmt);
+    case AST_STMT_ATTACH: return maintain__attach(stmt, ast->u.attach);
+    case AST_STMT_DETACH: return maintain__detach(stmt, ast->u.attach);
+    case AST_STMT_VACUUM: return maintain__vacuum(stmt, ast->u.vacuum);
     default: return unsupported(stmt);
     }
 }
@@ -650,11 +766,7 @@ command__describe(Stmt *stmt)
     case AST_STMT_PRAGMA: return pragma__describe(stmt);
     case AST_STMT_CREATE_VIRTUAL:
     case AST_STMT_ALTER:
-    case AST_STMT_ATTACH:
-    case AST_STMT_DETACH:
-    case AST_STMT_ANALYZE:
-    case AST_STMT_REINDEX:
-    case AST_STMT_VACUUM: return unsupported(stmt);
+    case AST_STMT_ANALYZE: return unsupported(stmt);
     default: return OK;
     }
 }

@@ -240,7 +240,7 @@ header_number(PragmaCall *call)
         Err err = catalog_get_number(txn, call->def->text, &number);
         return err == OK ? one_number(call, number) : session__store_error(session, at, err);
     }
-    Err err = session__ensure_writer(session, NULL);
+    Err err = session__ensure_token(session, (i32)at);
     if (err != OK) return err;
     err = catalog_set_number(txn, call->def->text, (i32)value_number(call->value));
     return err == OK ? OK : session__store_error(session, at, err);
@@ -263,13 +263,8 @@ run_page_count(PragmaCall *call)
 static Err
 run_integrity_check(PragmaCall *call)
 {
-    u64 findings = 0;
-    Err err = store_check(session_store(call->session), NULL, NULL, &findings);
-    if (err != OK) return session__fail(call->session, err, NULL);
-    if (findings == 0) return one_text(call, "ok");
-    char *text = arena_printf(&call->stmt->run, "%llu findings in the store",
-                              (unsigned long long)findings);
-    return one_text(call, text);
+    i64 most = call->has_value ? value_number(call->value) : 100;
+    return maintain__integrity_check(call->stmt, named_database(call), most <= 0 ? 100 : most);
 }
 
 /* ---- the schema as rows ---- */
@@ -568,7 +563,7 @@ static const PragmaDef pragmas[] = {
      .column = {"seq", "name", "unique", "origin", "partial"}},
     {"index_xinfo", run_index_info, true, .columns = 6,
      .column = {"seqno", "cid", "name", "desc", "coll", "key"}},
-    {"integrity_check", run_integrity_check, .columns = 1, .column = {"integrity_check"}},
+    {"integrity_check", run_integrity_check, true, .columns = 1, .column = {"integrity_check"}},
     {"journal_mode", run_journal_mode, .columns = 1, .column = {"journal_mode"}},
     {"journal_size_limit", fixed_number, .number = -1, .columns = 1,
      .column = {"journal_size_limit"}},
@@ -583,7 +578,7 @@ static const PragmaDef pragmas[] = {
     {"page_size", fixed_number, false, true, .number = 16384, .columns = 1,
      .column = {"page_size"}},
     {"query_only", run_query_only, false, true, .columns = 1, .column = {"query_only"}},
-    {"quick_check", run_integrity_check, .columns = 1, .column = {"quick_check"}},
+    {"quick_check", run_integrity_check, true, .columns = 1, .column = {"quick_check"}},
     {"read_uncommitted", fixed_number, false, true, .columns = 1, .column = {"read_uncommitted"}},
     {"recursive_triggers", run_recursive_triggers, false, true, .columns = 1,
      .column = {"recursive_triggers"}},

@@ -11,12 +11,14 @@
 static Err
 load_catalog(Session *session, SessionDb *db, u64 version)
 {
-    Catalog *catalog = database__catalog(db->database, version);
+    /* Shared catalogs say "main" and 0; an attached database has a name and number of its own. */
+    bool is_shared = db == &session->db[0];
+    Catalog *catalog = is_shared ? database__catalog(db->database, version) : NULL;
     if (catalog == NULL) {
         ErrMsg msg = {.sql_offset = -1};
         Err err = catalog_load(db->txn, &db->env, &catalog, &msg);
         if (err != OK) return session__fail(session, err, &msg);
-        if (!db->own_ddl) database__publish(db->database, catalog);
+        if (is_shared && !db->own_ddl) database__publish(db->database, catalog);
     }
     catalog_release(db->catalog);
     db->catalog = catalog;

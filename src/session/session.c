@@ -186,6 +186,7 @@ free_session(Session *session)
     for (u32 i = 0; i < session->db_count; i++) {
         catalog_release(session->db[i].catalog);
         database__close(session->db[i].database);
+        mem_free(session->db[i].own_name);
     }
     for (u32 i = 0; i < session->savepoint_count; i++)
         mem_free(session->savepoint[i].name);

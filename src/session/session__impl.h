@@ -44,6 +44,8 @@ typedef struct SessionDb {
     u64 ddl_at_begin; /* ddl_started before the snapshot was taken. */
     bool verified;    /* `catalog` is what `txn` sees. */
     bool own_ddl;     /* The open transaction changed the schema. */
+    bool has_token;   /* Single-writer mode: this transaction may write here. */
+    char *own_name;   /* Attached ones: the memory of `name`. */
 } SessionDb;
 
 typedef struct Savepoint {
@@ -73,10 +75,9 @@ struct Session {
     bool has_shown;      /* This transaction has returned a row. */
     bool has_written;    /* A statement of this transaction wrote, before the present one. */
     bool has_read;       /* Its snapshot has been used. */
-    bool has_token;
-    bool concurrent;    /* BEGIN CONCURRENT or a named level in single mode. */
-    bool level_pending; /* SET TRANSACTION gave `level` for the next transaction. */
-    StoreLevel level;   /* Of the open or next transaction. */
+    bool concurrent;     /* BEGIN CONCURRENT or a named level in single mode. */
+    bool level_pending;  /* SET TRANSACTION gave `level` for the next transaction. */
+    StoreLevel level;    /* Of the open or next transaction. */
     Savepoint *savepoint;
     u32 savepoint_count, savepoint_capacity;
     i64 deferred_violations; /* Open deferred foreign key violations. */
@@ -163,8 +164,10 @@ void session__plan_context(Session *session, const CatalogView *view, PlanContex
 /* ---- transaction.c ---- */
 /* Have a transaction open on each database (in autocommit: begin one). */
 MUST_CHECK Err session__ensure_txn(Session *session);
-/* Become a writer: token or schema locks. */
+/* Become a writer: the token of each database that `plan` writes, or schema locks on its tables. */
 MUST_CHECK Err session__ensure_writer(Session *session, const Plan *plan);
+/* The same for one database, or for all of them (negative): DDL, BEGIN IMMEDIATE. */
+MUST_CHECK Err session__ensure_token(Session *session, i32 database);
 MUST_CHECK Err session__begin(Session *session, const AstTransaction *ast);
 MUST_CHECK Err session__commit(Session *session);
 void session__rollback(Session *session);
@@ -182,6 +185,15 @@ MUST_CHECK Err session__restart(Session *session);
 /* Trip every other running statement (of one tree, or all). */
 void session__trip(Session *session, const Exec *except, const Store *store, TreeId tree);
 void session__trip_all(Session *session);
+
+/* ---- maintain.c ---- */
+MUST_CHECK Err maintain__attach(Stmt *stmt, const AstAttach *ast);
+MUST_CHECK Err maintain__detach(Stmt *stmt, const AstAttach *ast);
+MUST_CHECK Err maintain__vacuum(Stmt *stmt, const AstVacuum *ast);
+/* Every table and index of one database against each other; findings go to stmt->rows. */
+MUST_CHECK Err maintain__integrity_check(Stmt *stmt, u32 database, i64 findings_max);
+/* Copy a whole database into another, which must be empty (VACUUM INTO, backup). */
+MUST_CHECK Err maintain__copy(Session *session, u32 database, Session *to, ErrMsg *msg);
 
 /* ---- command.c, pragma.c ---- */
 /* Columns that a command returns; called at prepare. */

@@ -108,6 +108,7 @@ end_prepare(Session *session, bool opened)
         db->txn = NULL;
         session->txn[i] = NULL;
         db->verified = false;
+        db->has_token = false;
     }
 }
 
@@ -298,8 +299,9 @@ make_ready(Stmt *stmt)
     Err err = refuse_if_doomed(session);
     for (u32 tries = 0; err == OK && tries < PREPARE_TRIES_MAX; tries++) {
         err = session__ensure_txn(session);
+        /* In single mode the token comes first and the snapshot second. */
         if (err == OK && stmt->is_write && session__single(session)) {
-            err = session__ensure_writer(session, NULL);
+            err = session__ensure_writer(session, stmt->plan);
         }
         if (err == OK) err = session__refresh_catalogs(session);
         if (err != OK) return err;

@@ -87,16 +87,37 @@ take_token(Session *session, u32 at)
     return err == OK ? OK : session__store_error(session, at, err);
 }
 
-static Err
-ensure_token(Session *session)
+Err
+session__ensure_token(Session *session, i32 database)
 {
-    if (session->has_token || !session__single(session)) return OK;
+    if (database == 1) return OK; /* Temp is the session's own. */
+    if (session->options.read_only || session->query_only) {
+        return session__fail(session, ERR_READONLY, NULL);
+    }
     for (u32 i = 0; i < session->db_count; i++) {
-        if (session->db[i].database == NULL || i == 1) continue;
+        SessionDb *db = &session->db[i];
+        bool is_meant = database < 0 || (u32)database == i;
+        if (db->database == NULL || i == 1 || !is_meant) continue;
+        if (store_is_read_only(db->database->store)) {
+            return session__fail(session, ERR_READONLY, NULL);
+        }
+        if (db->has_token || !session__single(session)) continue;
         Err err = take_token(session, i);
         if (err != OK) return err;
+        db->has_token = true;
     }
-    session->has_token = true;
+    return OK;
+}
+
+/* The databases whose tables the plan writes. */
+static Err
+tokens_for_plan(Session *session, const Plan *plan)
+{
+    for (u32 i = 0; i < plan->table_count; i++) {
+        if (!plan->table[i].writes) continue;
+        Err err = session__ensure_token(session, plan->table[i].table->database);
+        if (err != OK) return err;
+    }
     return OK;
 }
 
@@ -134,12 +155,9 @@ lock_tables(Session *session, const Plan *plan)
 Err
 session__ensure_writer(Session *session, const Plan *plan)
 {
-    if (session->options.read_only || session->query_only ||
-        store_is_read_only(session_store(session))) {
-        return session__fail(session, ERR_READONLY, NULL);
-    }
-    if (session__single(session)) return ensure_token(session);
-    return plan == NULL ? OK : lock_tables(session, plan);
+    Err err = tokens_for_plan(session, plan);
+    if (err != OK || session__single(session)) return err;
+    return lock_tables(session, plan);
 }
 
 /* ---- ending ---- */
@@ -152,7 +170,6 @@ end_flags(Session *session)
     session->has_shown = false;
     session->has_written = false;
     session->has_read = false;
-    session->has_token = false;
     session->concurrent = false;
     session->level_pending = false;
     session->level = session->options.level;
@@ -169,6 +186,7 @@ forget_txn(Session *session, u32 at)
     session->db[at].txn = NULL;
     session->txn[at] = NULL;
     session->db[at].verified = false;
+    session->db[at].has_token = false;
 }
 
 static void
@@ -219,7 +237,7 @@ commit_one(Session *session, u32 at)
     }
     if (is_ddl) rt_fetch_add(&db->database->ddl_started, 1);
     Err err = store_txn_commit(db->txn, &msg);
-    if (err == OK && is_ddl && db->catalog != NULL) {
+    if (err == OK && is_ddl && at == 0 && db->catalog != NULL) {
         database__publish(db->database, db->catalog);
     }
     if (is_ddl) rt_fetch_add(&db->database->ddl_finished, 1);
@@ -339,7 +357,7 @@ session__begin(Session *session, const AstTransaction *ast)
     }
     if (ast->mode != AST_BEGIN_IMMEDIATE && ast->mode != AST_BEGIN_EXCLUSIVE) return OK;
     Err err = session__ensure_txn(session);
-    if (err == OK) err = session__ensure_writer(session, NULL);
+    if (err == OK) err = session__ensure_token(session, -1);
     if (err == OK) return OK;
     ErrMsg kept = {.sql_offset = -1};
     err_move(&kept, &session->error);

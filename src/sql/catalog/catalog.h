@@ -88,6 +88,10 @@ i32 catalog_view_database(const CatalogView *view, Slice schema);
 MUST_CHECK Err catalog_get_number(StoreTxn *txn, const char *name,
                                   i64 *number_out); /* 0 if unset */
 MUST_CHECK Err catalog_set_number(StoreTxn *txn, const char *name, i64 number);
+/* Copy all schema rows to another database, whose trees have other numbers: tree t is new_tree[t]
+   there, t < trees. */
+MUST_CHECK Err catalog_copy_rows(StoreTxn *from, TreeId from_tree, StoreTxn *to, TreeId to_tree,
+                                 const TreeId *new_tree, u32 trees);
 
 /* ---- DDL ---- */
 

@@ -148,3 +148,22 @@ catalog__row_delete(StoreTxn *txn, TreeId tree, i64 rowid)
     rowid_key(rowid, key);
     return store_delete(txn, tree, SLICE(key, 8), &verdict);
 }
+
+Err
+catalog_copy_rows(StoreTxn *from, TreeId from_tree, StoreTxn *to, TreeId to_tree,
+                  const TreeId *new_tree, u32 trees)
+{
+    Arena arena;
+    SchemaRow *row;
+    u32 count;
+    arena_init(&arena, NULL);
+    Err err = catalog__rows_read(from, from_tree, &arena, &row, &count, NULL);
+    for (u32 i = 0; err == OK && i < count; i++) {
+        if (row[i].tree >= trees) err = ERR_CORRUPT;
+        if (err != OK) break;
+        row[i].tree = row[i].tree == TREE_NONE ? TREE_NONE : new_tree[row[i].tree];
+        err = catalog__row_insert(to, to_tree, &row[i]);
+    }
+    arena_free(&arena);
+    return err;
+}

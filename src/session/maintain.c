@@ -1,0 +1,447 @@
+/*
+ * maintain.c -- whole databases: ATTACH, DETACH, VACUUM, integrity_check, copying.
+ */
+#include "exec/index_build.h"
+#include "session/session__impl.h"
+
+/* ---- values of expressions in commands ---- */
+
+/* Text of an expression that stands where a name or file is expected: a bare word is a string. */
+static Err
+name_value(Stmt *stmt, const AstExpr *expr, Arena *arena, Cell *value_out)
+{
+    Session *session = stmt->session;
+    *value_out = cell_null();
+    switch (expr->kind) {
+    case AST_EXPR_COLUMN:
+        if (expr->u.column.qualifier == NULL) {
+            *value_out = cell_text(expr->u.column.name.text.p, expr->u.column.name.text.bytes);
+            return OK;
+        }
+        break;
+    case AST_EXPR_STRING:
+        *value_out = cell_text(expr->u.literal.p, expr->u.literal.bytes);
+        return OK;
+    case AST_EXPR_PARAM:
+        if (expr->u.param.number <= stmt->param_count) {
+            *value_out = stmt->param[expr->u.param.number - 1];
+        }
+        return OK;
+    default: break;
+    }
+    CatalogView view;
+    PlanContext context;
+    Plan *plan = NULL;
+    Exec *exec = NULL;
+    AstStatement *ast;
+    size_t consumed;
+    bool row = false;
+    ErrMsg msg = {.sql_offset = -1};
+    session__catalog_view(session, &view);
+    session__plan_context(session, &view, &context);
+    Span span = expr->span;
+    char *sql = arena_printf(arena, "SELECT %.*s", (int)span.bytes, stmt->sql + span.offset);
+    Slice text = SLICE(sql, sql == NULL ? 0 : strlen(sql));
+    Err err = sql == NULL ? ERR_NOMEM : sql_parse(arena, text, NULL, &ast, &consumed, &msg);
+    if (err == OK) err = plan_prepare(&context, ast, text, &plan, &msg);
+    if (err == OK) err = exec_open(plan, &session->exec_env, &exec, &msg);
+    if (err == OK) err = exec_start(exec, session->txn, stmt->param, stmt->param_count);
+    if (err == OK) err = exec_step(exec, &row);
+    if (err == OK && row) err = cell_copy(&exec_row(exec)[0], arena, value_out);
+    if (err != OK && exec != NULL && msg.err == OK) {
+        err_set(&msg, err, "%s", err_message(exec_error(exec)));
+    }
+    exec_close(exec);
+    plan_release(plan);
+    return err == OK ? OK : session__fail(session, err, &msg);
+}
+
+static Err
+text_value(Stmt *stmt, const AstExpr *expr, char **text_out)
+{
+    Arena arena;
+    Cell value;
+    Slice text;
+    arena_init(&arena, NULL);
+    *text_out = NULL;
+    Err err = name_value(stmt, expr, &arena, &value);
+    if (err == OK) {
+        err = cell_text_bytes(&value, &arena, &text);
+        if (err == OK) *text_out = mem_strndup(text.p, text.bytes);
+        if (err != OK || *text_out == NULL) err = session__fail(stmt->session, ERR_NOMEM, NULL);
+    }
+    arena_free(&arena);
+    return err;
+}
+
+/* ---- ATTACH, DETACH ---- */
+
+static Err
+free_slot(Session *session, u32 *slot_out)
+{
+    u32 attached = 0;
+    *slot_out = session->db_count;
+    for (u32 i = session->db_count; i-- > 2;) {
+        attached += session->db[i].database != NULL;
+        if (session->db[i].database == NULL) *slot_out = i;
+    }
+    if (attached >= (u32)session->limit[7] || *slot_out >= CATALOG_DATABASES_MAX) {
+        return session_set_error(session, ERR_SQL, "too many attached databases - max %d",
+                                 session->limit[7]);
+    }
+    return OK;
+}
+
+static Err
+attach_file(Session *session, char *file, char *name)
+{
+    CatalogView view;
+    u32 slot;
+    session__catalog_view(session, &view);
+    if (catalog_view_database(&view, SLICE(name, strlen(name))) >= 0) {
+        return session_set_error(session, ERR_SQL, "database %s is already in use", name);
+    }
+    Err err = free_slot(session, &slot);
+    if (err != OK) return err;
+    bool nameless = file[0] == 0 || strcmp(file, ":memory:") == 0;
+    StoreOptions options = {
+        .in_memory = nameless,
+        .read_only = session->options.read_only && !nameless,
+        .create = session->options.create,
+        .page_bytes = session->options.page_bytes,
+        .pool_bytes = session->options.pool_bytes,
+    };
+    Database *database;
+    ErrMsg msg = {.sql_offset = -1};
+    err = database__open(session->process, nameless ? NULL : file, &options, &database, &msg);
+    if (err != OK) {
+        if (err != ERR_CANTOPEN && err != ERR_NOTFOUND) return session__fail(session, err, &msg);
+        err_clear(&msg);
+        return session_set_error(session, err, "unable to open database: %s", file);
+    }
+    for (u32 i = 0; i < session->db_count; i++) {
+        if (session->db[i].database != database || nameless) continue;
+        database__close(database);
+        return session_set_error(session, ERR_UNSUPPORTED,
+                                 "attaching a database twice to one connection is not supported");
+    }
+    session->db[slot] = (SessionDb){
+        .name = name,
+        .own_name = name,
+        .database = database,
+        .env = {.schema = name, .database = (u8)slot, .store = database->store},
+        .verified_at = U64_MAX,
+    };
+    session->txn[slot] = NULL;
+    if (slot == session->db_count) session->db_count++;
+    return OK;
+}
+
+Err
+maintain__attach(Stmt *stmt, const AstAttach *ast)
+{
+    Session *session = stmt->session;
+    char *file = NULL, *name = NULL;
+    bool opened = session->db[0].txn == NULL;
+    Err err = session__ensure_txn(session);
+    if (err == OK) err = session__refresh_catalogs(session);
+    if (err == OK) err = text_value(stmt, ast->file, &file);
+    if (err == OK) err = text_value(stmt, ast->name, &name);
+    if (err == OK) err = attach_file(session, file, name);
+    if (err != OK) mem_free(name); /* Else the slot owns it. */
+    mem_free(file);
+    ErrMsg kept = {.sql_offset = -1};
+    if (err != OK) err_move(&kept, &session->error);
+    Err end = opened ? session__autocommit_end(session, true) : OK;
+    return err != OK ? session__fail(session, err, &kept) : end;
+}
+
+static Err
+detach_slot(Session *session, u32 at)
+{
+    SessionDb *db = &session->db[at];
+    if (session->running > 0 || (db->txn != NULL && store_txn_has_written(db->txn))) {
+        return session_set_error(session, ERR_SQL, "database %s is locked", db->name);
+    }
+    if (db->txn != NULL) store_txn_rollback(db->txn);
+    catalog_release(db->catalog);
+    database__close(db->database);
+    mem_free(db->own_name);
+    *db = (SessionDb){.verified_at = U64_MAX};
+    session->txn[at] = NULL;
+    while (session->db_count > 2 && session->db[session->db_count - 1].database == NULL)
+        session->db_count--;
+    session->environment++;
+    return OK;
+}
+
+Err
+maintain__detach(Stmt *stmt, const AstAttach *ast)
+{
+    Session *session = stmt->session;
+    CatalogView view;
+    char *name;
+    Err err = text_value(stmt, ast->name, &name);
+    if (err != OK) return err;
+    session__catalog_view(session, &view);
+    i32 at = catalog_view_database(&view, SLICE(name, strlen(name)));
+    if (at < 0 || session->db[at].database == NULL) {
+        err = session_set_error(session, ERR_SQL, "no such database: %s", name);
+    } else if (at < 2) {
+        err = session_set_error(session, ERR_SQL, "cannot detach database %s", name);
+    } else {
+        err = detach_slot(session, (u32)at);
+    }
+    mem_free(name);
+    return err;
+}
+
+/* ---- copying a database ---- */
+
+static Err
+copy_tree(StoreTxn *from, TreeId from_tree, StoreTxn *to, TreeId to_tree)
+{
+    StoreCursor *cursor;
+    bool found;
+    StoreRun run = {0};
+    Err err = store_cursor_open(from, from_tree, &cursor);
+    if (err != OK) return err;
+    err = store_cursor_seek(cursor, STORE_SEEK_FIRST, SLICE_NONE, &found);
+    while (err == OK && found && !run.end) {
+        err = store_cursor_fetch(cursor, 1024, (size_t)1 << 20, false, &run);
+        for (u32 i = 0; err == OK && i < run.rows; i++) {
+            StoreVerdict verdict;
+            err = store_put(to, to_tree, run.key[i], run.value[i], STORE_PUT_ANY, &verdict);
+        }
+        if (err == OK) err = rt_check();
+    }
+    store_cursor_close(cursor);
+    return err;
+}
+
+/* Old tree number -> new one. */
+typedef struct TreeMap {
+    TreeId *new_tree;
+    u32 count;
+} TreeMap;
+
+static Err
+map_init(TreeMap *map, const Catalog *catalog)
+{
+    TreeId most = TREE_NONE;
+    for (u32 i = 0; i < catalog_table_count(catalog); i++) {
+        const TableDef *table = catalog_table_at(catalog, i);
+        most = MAX_OF(most, table->tree);
+        for (u32 k = 0; k < table->index_count; k++)
+            most = MAX_OF(most, table->index[k]->tree);
+    }
+    *map = (TreeMap){.new_tree = MEM_NEW_ARRAY(TreeId, (size_t)most + 1), .count = most + 1};
+    return map->new_tree == NULL ? ERR_NOMEM : OK;
+}
+
+static Err
+copy_one(StoreTxn *from, TreeId tree, StoreTxn *to, StoreTreeKind kind, TreeMap *map)
+{
+    Err err = store_tree_create(to, kind, &map->new_tree[tree]);
+    return err == OK ? copy_tree(from, tree, to, map->new_tree[tree]) : err;
+}
+
+/* Trees keep their contents and get new numbers. */
+static Err
+copy_trees(StoreTxn *from, const Catalog *catalog, StoreTxn *to, TreeMap *map)
+{
+    Err err = OK;
+    for (u32 i = 0; err == OK && i < catalog_table_count(catalog); i++) {
+        const TableDef *table = catalog_table_at(catalog, i);
+        if (table->is_view) continue;
+        err = copy_one(from, table->tree, to,
+                       table->without_rowid ? STORE_TREE_BYTES : STORE_TREE_INT, map);
+        for (u32 k = 0; err == OK && k < table->index_count; k++)
+            err = copy_one(from, table->index[k]->tree, to, STORE_TREE_BYTES, map);
+    }
+    return err;
+}
+
+static Err
+copy_numbers(StoreTxn *from, StoreTxn *to)
+{
+    static const char *const names[] = {"schema_version", "user_version", "application_id"};
+    Err err = OK;
+    for (u32 i = 0; err == OK && i < COUNT_OF(names); i++) {
+        i64 number;
+        err = catalog_get_number(from, names[i], &number);
+        if (err == OK && number != 0) err = catalog_set_number(to, names[i], number);
+    }
+    return err;
+}
+
+Err
+maintain__copy(Session *session, u32 database, Session *to, ErrMsg *msg)
+{
+    SessionDb *source = &session->db[database];
+    i64 from_tree, to_tree;
+    Err err = session__ensure_txn(to);
+    StoreTxn *txn = to->db[0].txn;
+    if (err != OK) return err_set(msg, err, "%s", err_message(session_error(to)));
+    err = session__ensure_token(to, 0);
+    if (err != OK) return err_set(msg, err, "%s", err_message(session_error(to)));
+    err = catalog_get_number(source->txn, "schema_tree", &from_tree);
+    if (err == OK) err = catalog_get_number(txn, "schema_tree", &to_tree);
+    TreeMap map = {0};
+    if (err == OK) err = map_init(&map, source->catalog);
+    if (err == OK) err = copy_trees(source->txn, source->catalog, txn, &map);
+    if (err == OK) {
+        err = catalog_copy_rows(source->txn, (TreeId)from_tree, txn, (TreeId)to_tree, map.new_tree,
+                                map.count);
+    }
+    mem_free(map.new_tree);
+    if (err == OK) err = copy_numbers(source->txn, txn);
+    if (err != OK) {
+        const ErrMsg *cause = store_txn_error(txn);
+        err_set(msg, err, "%s", cause->err == err ? err_message(cause) : err_text(err));
+    }
+    Err end = session__autocommit_end(to, err == OK);
+    if (err == OK && end != OK) err_set(msg, end, "%s", err_message(session_error(to)));
+    return err != OK ? err : end;
+}
+
+/* ---- VACUUM ---- */
+
+static Err
+vacuum_into(Stmt *stmt, u32 database, const AstExpr *into)
+{
+    Session *session = stmt->session;
+    Arena arena;
+    Cell value;
+    char *path = NULL;
+    Session *to = NULL;
+    ErrMsg msg = {.sql_offset = -1};
+    arena_init(&arena, NULL);
+    Err err = name_value(stmt, into, &arena, &value);
+    if (err == OK && value.type != CELL_TEXT) {
+        err = session_set_error(session, ERR_SQL, "non-text filename");
+    }
+    if (err != OK) goto done;
+    path = arena_strndup(&arena, value.u.p, value.bytes);
+    SessionOptions options = session->options;
+    options.read_only = false;
+    options.create = true;
+    options.in_memory = false;
+    err = path == NULL ? ERR_NOMEM : session_open(session->process, path, &options, &to, &msg);
+    if (err == OK) err = session__ensure_txn(to);
+    if (err == OK) err = session__refresh_catalogs(to);
+    if (err == OK && catalog_table_count(to->db[0].catalog) > 0) {
+        err = err_set(&msg, ERR_SQL, "output file already exists");
+    }
+    if (err == OK) err = maintain__copy(session, database, to, &msg);
+    if (err != OK) session__fail(session, err, &msg);
+
+done:
+    session_destroy(to);
+    arena_free(&arena);
+    return err;
+}
+
+Err
+maintain__vacuum(Stmt *stmt, const AstVacuum *ast)
+{
+    Session *session = stmt->session;
+    u32 database = 0;
+    if (ast_name_present(&ast->schema)) {
+        CatalogView view;
+        session__catalog_view(session, &view);
+        i32 at = catalog_view_database(&view, ast->schema.text);
+        if (at < 0) {
+            return session_set_error(session, ERR_SQL, "unknown database %.*s",
+                                     (int)ast->schema.text.bytes, (const char *)ast->schema.text.p);
+        }
+        database = (u32)at;
+    }
+    if (session->in_transaction) {
+        return session_set_error(session, ERR_SQL, "cannot VACUUM from within a transaction");
+    }
+    if (session->running > 0) {
+        return session_set_error(session, ERR_SQL, "cannot VACUUM - SQL statements in progress");
+    }
+    ErrMsg msg = {.sql_offset = -1};
+    if (ast->into == NULL) {
+        if (session->db[database].database == NULL) return OK;
+        /* A checkpoint writes what lives and nothing else, which is what VACUUM is for. */
+        Err err = store_checkpoint(session->db[database].database->store, &msg);
+        return err == OK ? OK : session__fail(session, err, &msg);
+    }
+    Err err = session__ensure_txn(session);
+    if (err == OK) err = session__refresh_catalogs(session);
+    if (err == OK) err = vacuum_into(stmt, database, ast->into);
+    ErrMsg kept = {.sql_offset = -1};
+    if (err != OK) err_move(&kept, &session->error);
+    Err end = session__autocommit_end(session, true);
+    return err != OK ? session__fail(session, err, &kept) : end;
+}
+
+/* ---- integrity_check ---- */
+
+typedef struct Check {
+    Stmt *stmt;
+    Err err;
+    u32 left;
+} Check;
+
+static void
+finding(void *arg, const char *text)
+{
+    Check *check = arg;
+    if (check->err != OK) return;
+    Cell cell = cell_text(text, strlen(text));
+    check->err = rows__add(check->stmt, &cell);
+}
+
+static void
+store_finding(void *arg, const char *text)
+{
+    Check *check = arg;
+    if (check->left == 0) return;
+    check->left--;
+    finding(arg, text);
+}
+
+static Err
+check_index(Check *check, const IndexDef *index, ErrMsg *msg)
+{
+    Session *session = check->stmt->session;
+    CatalogView view;
+    PlanContext context;
+    Plan *plan;
+    session__catalog_view(session, &view);
+    session__plan_context(session, &view, &context);
+    Err err = plan_index_build(&context, index->table, index, &plan, msg);
+    if (err != OK) return err;
+    err = exec_index_check(plan, index, &session->exec_env, session->txn, &check->left, finding,
+                           check, msg);
+    plan_release(plan);
+    return err;
+}
+
+Err
+maintain__integrity_check(Stmt *stmt, u32 database, i64 findings_max)
+{
+    Session *session = stmt->session;
+    SessionDb *db = &session->db[database];
+    Check check = {.stmt = stmt, .left = (u32)MIN_OF(findings_max, 1000000)};
+    ErrMsg msg = {.sql_offset = -1};
+    u64 findings = 0;
+    if (db->database == NULL) return OK;
+    Err err = store_check(db->database->store, store_finding, &check, &findings);
+    for (u32 i = 0; err == OK && i < catalog_table_count(db->catalog); i++) {
+        const TableDef *table = catalog_table_at(db->catalog, i);
+        if (table->is_view) continue;
+        err = exec_table_check(table, db->txn, &check.left, finding, &check, &msg);
+        for (u32 k = 0; err == OK && k < table->index_count; k++)
+            err = check_index(&check, table->index[k], &msg);
+    }
+    if (err != OK) return session__fail(session, err, &msg);
+    if (check.err != OK) return check.err;
+    if (stmt->rows.rows > 0) return OK;
+    Cell ok = cell_text("ok", 2);
+    return rows__add(stmt, &ok);
+}
