@@ -470,7 +470,7 @@ typedef struct AstUpsert {
     bool do_update; /* Else DO NOTHING. */
     AstSets sets;
     AstExpr *where;
-    Span span;
+    Span span; /* Of its first word, ON. */
 } AstUpsert;
 
 typedef struct AstUpserts {

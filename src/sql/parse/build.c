@@ -4,9 +4,9 @@
 #include "sql/parse/build.h"
 
 #include "sql/parse/ast_hash.h"
-#include "sql/parse/grammar.h"
 
-#define LIST_CAPACITY_FIRST 4u
+/* Room for the first items: small ones come in numbers. */
+#define LIST_BYTES_FIRST 160u
 
 void *
 parse__node(Parser *P, size_t bytes)
@@ -20,7 +20,8 @@ void *
 parse__list_add(Parser *P, void **items, u32 *count, u32 *capacity, size_t item_bytes)
 {
     if (UNLIKELY(*count == *capacity)) {
-        u32 more = *capacity == 0 ? LIST_CAPACITY_FIRST : *capacity * 2;
+        u32 more = *capacity * 2;
+        if (more == 0) more = MIN_OF(4, MAX_OF(1, LIST_BYTES_FIRST / (u32)item_bytes));
         u8 *grown = parse__node(P, more * item_bytes);
         if (grown == NULL) return NULL;
         if (*count != 0) memcpy(grown, *items, *count * item_bytes);
@@ -41,6 +42,12 @@ parse__trimmed(const Parser *P, u32 offset, u32 end)
 {
     while (offset < end && is_blank(P->text[offset]))
         offset++;
+    return parse__trimmed_end(P, offset, end);
+}
+
+Span
+parse__trimmed_end(const Parser *P, u32 offset, u32 end)
+{
     while (offset < end && is_blank(P->text[end - 1]))
         end--;
     return span_between(offset, end);
@@ -60,26 +67,35 @@ quote_of(u8 first)
     }
 }
 
-AstName
-parse__name(Parser *P, Token token)
+void
+parse__name_quoted(Parser *P, Token token, AstName *name_out)
 {
-    if (token.bytes == 0) return (AstName){0};
+    *name_out = (AstName){0};
+    if (token.bytes == 0) return;
     AstName name = {
         .text = SLICE(P->text + token.offset, token.bytes),
         .span = token_span(token),
         .hash = token.hash,
         .quote = quote_of(P->text[token.offset]),
     };
-    if (LIKELY(name.quote == AST_QUOTE_NONE)) {
+    if (name.quote == AST_QUOTE_NONE) {
         name.keyword = token.code != TK_ID;
-        return name;
+    } else {
+        name.text = sql_dequote(P->arena, name.text);
+        if (name.text.p == NULL) {
+            parse__out_of_memory(P);
+            return;
+        }
+        name.hash = ast_name_hash(name.text);
     }
-    name.text = sql_dequote(P->arena, name.text);
-    if (name.text.p == NULL) {
-        parse__out_of_memory(P);
-        return (AstName){0};
-    }
-    name.hash = ast_name_hash(name.text);
+    *name_out = name;
+}
+
+AstName
+parse__name(Parser *P, Token token)
+{
+    AstName name;
+    parse__name_into(P, token, &name);
     return name;
 }
 
@@ -87,10 +103,10 @@ void
 parse__assign_names(Parser *P, AstName *schema_out, AstName *name_out, Token first, Token second)
 {
     if (second.bytes != 0) {
-        *schema_out = parse__name(P, first);
-        *name_out = parse__name(P, second);
+        parse__name_into(P, first, schema_out);
+        parse__name_into(P, second, name_out);
     } else {
-        *name_out = parse__name(P, first);
+        parse__name_into(P, first, name_out);
     }
 }
 
@@ -107,7 +123,7 @@ AstNames
 parse__names(Parser *P, AstNames list, Token name)
 {
     AstName *item = LIST_ADD(P, &list);
-    if (item != NULL) *item = parse__name(P, name);
+    if (item != NULL) parse__name_into(P, name, item);
     return list;
 }
 

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "sql/parse/grammar.h"
 #include "sql/parse/lex.h"
 #include "sql/parse/parse.h"
 
@@ -16,17 +17,14 @@ typedef struct Operand {
     Span outer;
 } Operand;
 
-/* A SELECT being built.  The tree's node comes first. */
+/* A SELECT being built.  The tree's node comes first; the first arm has its place here. */
 typedef struct SelectDraft {
     AstSelect select;
+    AstArm arm;
     AstSetOp misplaced_before; /* ORDER BY or LIMIT stood before this operator; NONE: nowhere. */
     bool misplaced_order;      /* It was ORDER BY. */
     bool ends_with_values;
 } SelectDraft;
-
-typedef struct Limit {
-    AstExpr *limit, *offset;
-} Limit;
 
 typedef struct OnUsing {
     AstExpr *on;
@@ -43,10 +41,23 @@ typedef struct InsertTail {
     AstResults *returning;
 } InsertTail;
 
+/* name(...) before what may follow it. */
+typedef struct Call {
+    AstFunction *function;
+    u32 offset, end;
+} Call;
+
 typedef struct FilterOver {
     AstExpr *filter;
     AstWindow *over;
 } FilterOver;
+
+#define ON_USING_NONE    ((OnUsing){0})
+#define FILTER_OVER_NONE ((FilterOver){0})
+#define RESULTS_NONE     ((AstResults){0})
+#define EXPRS_NONE       ((AstExprs){0})
+#define ORDER_NONE       ((AstOrderTerms){0})
+#define SETS_NONE        ((AstSets){0})
 
 typedef struct WindowList {
     AstWindow *items;
@@ -79,6 +90,14 @@ typedef struct VirtualArgs {
     u32 count, capacity;
 } VirtualArgs;
 
+/* AS (expr) STORED */
+typedef struct GeneratedPart {
+    AstExpr *expr;
+    Span text;
+    AstName word;
+    bool stored;
+} GeneratedPart;
+
 typedef struct Parser {
     Arena *arena;
     const u8 *text, *end;
@@ -101,7 +120,7 @@ typedef struct Parser {
     AstConstraints constraints; /* Of the table. */
     bool in_table_constraints;
     AstForeignKey *last_foreign_key;
-    AstConstraint generated; /* Its expression comes before its head. */
+    GeneratedPart generated; /* It comes before the head of its constraint. */
     Token constraint_name;   /* CONSTRAINT name in force; bytes 0: none */
     Span constraint_clause;  /* That clause, until a constraint follows. */
     AstFkAction on_delete, on_update;
@@ -136,8 +155,22 @@ bool parse__can_name(u16 code);
 
 /* ---- build.c: nodes, lists, names, parameters ---- */
 
-#define NODE_NEW(P, T) ((T *)parse__node((P), sizeof(T)))
+/* A zeroed node of constant size.  The common case is a few instructions. */
+#define NODE_NEW(P, T) ((T *)parse__node_inline((P), sizeof(T)))
 void *parse__node(Parser *P, size_t bytes);
+
+static ALWAYS_INLINE void *
+parse__node_inline(Parser *P, size_t bytes)
+{
+    Arena *arena = P->arena;
+    u8 *at = (u8 *)ALIGN_UP((uintptr_t)arena->next, 16);
+    if (UNLIKELY(arena->next == NULL || at > arena->end || (size_t)(arena->end - at) < bytes)) {
+        return parse__node(P, bytes);
+    }
+    arena->next = at + bytes;
+    return memset(at, 0, bytes);
+}
+
 /*
  * One more place at the end of `list` (any struct of items, count, capacity): a pointer to the
  * zeroed item, already counted, or NULL.
@@ -147,7 +180,22 @@ void *parse__node(Parser *P, size_t bytes);
                     sizeof(*(list)->items))
 void *parse__list_add(Parser *P, void **items, u32 *count, u32 *capacity, size_t item_bytes);
 
-AstName parse__name(Parser *P, Token token); /* Absent for TOKEN_NONE. */
+/* Absent for TOKEN_NONE. */
+void parse__name_quoted(Parser *P, Token token, AstName *name_out);
+static inline void
+parse__name_into(Parser *P, Token token, AstName *name_out)
+{
+    if (LIKELY(token.hash != 0)) { /* A bare word; but one in 4 billion has hash 0. */
+        name_out->text = SLICE(P->text + token.offset, token.bytes);
+        name_out->span = (Span){token.offset, token.bytes};
+        name_out->hash = token.hash;
+        name_out->quote = AST_QUOTE_NONE;
+        name_out->keyword = token.code != TK_ID;
+        return;
+    }
+    parse__name_quoted(P, token, name_out);
+}
+AstName parse__name(Parser *P, Token token);
 AstObject *parse__object(Parser *P, Token first, Token second);
 AstNames parse__names(Parser *P, AstNames list, Token name);
 AstNames *parse__keep_names(Parser *P, AstNames list);
@@ -174,6 +222,7 @@ span_between(u32 offset, u32 end)
 }
 /* Without blanks at either end. */
 Span parse__trimmed(const Parser *P, u32 offset, u32 end);
+Span parse__trimmed_end(const Parser *P, u32 offset, u32 end); /* Only behind. */
 
 /* ---- build_expr.c ---- */
 
@@ -200,14 +249,15 @@ Operand parse__row(Parser *P, Token open, AstExprs list, Token close);
 AstCase *parse__case_arm(Parser *P, AstCase *node, Operand when, Operand then);
 Operand
 parse__case(Parser *P, Token word, AstExpr *operand, AstCase *node, AstExpr *otherwise, Token end);
-AstFunction *parse__function(Parser *P, Token name, int distinct, AstExprs args);
-AstFunction *parse__function_star(Parser *P, Token name);
-AstFunction *parse__ordered(AstFunction *function, AstOrderTerms order_by);
-Operand parse__call(Parser *P, AstFunction *function, FilterOver tail, Token name, u32 end);
+/* kind: 0, TK_DISTINCT, TK_ALL or TK_STAR */
+Call parse__function(Parser *P, Token name, Token open, Token close, int kind, AstExprs args,
+                     AstOrderTerms order_by);
+Operand parse__call(Parser *P, Call call, FilterOver tail);
 AstRaise parse__raise_of(int conflict);
 Operand parse__raise(Parser *P, Token word, AstRaise action, Operand message, Token close);
 AstExprs parse__exprs(Parser *P, AstExprs list, Operand item);
-AstOrderTerms parse__order_term(Parser *P, AstOrderTerms list, Operand item, int sort, int nulls);
+/* mode: AstSort + 4 * AstNulls */
+AstOrderTerms parse__order_term(Parser *P, AstOrderTerms list, Operand item, int mode);
 
 AstWindow *parse__frame_default(Parser *P);
 AstWindow *parse__frame(Parser *P, int unit, AstBound start, AstBound end, int exclude);
@@ -224,19 +274,24 @@ AstResults parse__result(Parser *P, AstResults list, Operand item, u32 text_end,
 AstResults parse__star(Parser *P, AstResults list, const Token *table, Token star);
 AstResults *parse__returning(Parser *P, AstResults list);
 int parse__join_type(Parser *P, const Token *first, const Token *second, const Token *third);
-AstFrom *parse__join(Parser *P, AstFrom *from, int join);
-AstFrom *parse__from_table(Parser *P, AstFrom *from, Token first, Token second, Token alias,
-                           Token hint, OnUsing on_using);
-AstFrom *parse__from_function(Parser *P, AstFrom *from, Token first, Token second, AstExprs args,
-                              Token alias, OnUsing on_using);
-AstFrom *parse__from_select(Parser *P, AstFrom *from, Token open, SelectDraft *select, Token alias,
-                            OnUsing on_using);
-AstFrom *parse__from_nested(Parser *P, AstFrom *from, Token open, AstFrom *nested, Token alias,
-                            OnUsing on_using);
-SelectDraft *parse__select(Parser *P, Token word, int distinct, AstResults results, AstFrom *from,
-                           AstExpr *where, AstExprs group_by, AstExpr *having);
-void parse__select_windows(SelectDraft *draft, WindowList windows);
-void parse__select_tail(Parser *P, SelectDraft *draft, AstOrderTerms order_by, Limit limit);
+AstFromItem *parse__from_table(Parser *P, const Token *schema, Token name);
+AstFromItem *parse__from_function(AstFromItem *item, AstExprs args);
+AstFromItem *parse__from_select(Parser *P, Token open, SelectDraft *select);
+AstFromItem *parse__from_nested(Parser *P, Token open, AstFrom *nested);
+AstFromItem *parse__from_alias(Parser *P, AstFromItem *item, Token alias);
+AstFromItem *parse__from_hint(Parser *P, AstFromItem *item, Token hint);
+AstFrom *parse__from(Parser *P, AstFromItem *item, OnUsing on_using);
+AstFrom *parse__from_join(Parser *P, AstFrom *from, int join, AstFromItem *item, OnUsing on_using);
+SelectDraft *parse__draft(Parser *P);
+SelectDraft *parse__clause_from(SelectDraft *draft, AstFrom *from);
+SelectDraft *parse__clause_where(SelectDraft *draft, Operand where);
+SelectDraft *parse__clause_group(SelectDraft *draft, AstExprs group_by);
+SelectDraft *parse__clause_having(SelectDraft *draft, Operand having);
+SelectDraft *parse__clause_windows(SelectDraft *draft, WindowList windows);
+SelectDraft *parse__clause_order(SelectDraft *draft, AstOrderTerms order_by);
+SelectDraft *parse__clause_limit(Parser *P, AstExpr *limit, AstExpr *offset);
+SelectDraft *
+parse__select(Parser *P, SelectDraft *draft, Token word, int distinct, AstResults results);
 SelectDraft *parse__values(Parser *P, Token word, AstExprs row);
 SelectDraft *parse__values_more(Parser *P, SelectDraft *draft, AstExprs row);
 /* op.code: TK_UNION, TK_ALL (UNION ALL), TK_EXCEPT, TK_INTERSECT; its span is the whole operator */
@@ -262,11 +317,12 @@ AstStatement *parse__update(Parser *P, AstWith *with, Token word, int conflict, 
                             Token hint, AstSets sets, AstFrom *from, WhereReturning tail);
 AstStatement *parse__delete(Parser *P, AstWith *with, Token word, AstTarget *target, Token hint,
                             WhereReturning tail);
-void parse__no_limit(Parser *P, AstOrderTerms order_by, Limit limit);
+void parse__not_here(Parser *P, const char *clause);
 AstSets parse__set(Parser *P, AstSets list, Token name, Operand value);
 AstSets parse__set_row(Parser *P, AstSets list, Token open, AstNames columns, Operand value);
-AstUpserts *parse__upsert(Parser *P, AstUpserts *list, Token word, AstOrderTerms target,
-                          AstExpr *target_where, bool do_update, AstSets sets, AstExpr *where);
+/* In front of `tail`; the list is kept in reverse until parse__insert(). */
+InsertTail parse__upsert(Parser *P, InsertTail tail, Token word, AstOrderTerms target,
+                         AstExpr *target_where, bool do_update, AstSets sets, AstExpr *where);
 AstStatement *parse__begin(Parser *P, int mode, int isolation);
 AstStatement *parse__simple(Parser *P, AstStatementKind kind, const Token *name);
 AstStatement *parse__set_isolation(Parser *P, AstStatementKind kind, int isolation);

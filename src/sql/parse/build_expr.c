@@ -5,7 +5,6 @@
  * come out of here that is deeper than the limit.
  */
 #include "sql/parse/build.h"
-#include "sql/parse/grammar.h"
 
 static void
 check_height(Parser *P, u32 height)
@@ -25,6 +24,17 @@ expr_new(Parser *P, AstExprKind kind, Span span, u32 height_below)
     expr->height = height_below + 1;
     expr->span = span;
     check_height(P, expr->height);
+    return expr;
+}
+
+static ALWAYS_INLINE AstExpr *
+leaf_new(Parser *P, AstExprKind kind, Token token)
+{
+    AstExpr *expr = NODE_NEW(P, AstExpr);
+    if (expr == NULL) return NULL;
+    expr->kind = (u8)kind;
+    expr->height = 1;
+    expr->span = token_span(token);
     return expr;
 }
 
@@ -151,7 +161,7 @@ literal_number(Parser *P, AstExpr *expr, Token token, int code)
 Operand
 parse__literal(Parser *P, Token token, int code)
 {
-    AstExpr *expr = expr_new(P, AST_EXPR_NULL, token_span(token), 0);
+    AstExpr *expr = leaf_new(P, AST_EXPR_NULL, token);
     if (expr == NULL) return (Operand){0};
     switch (code) {
     case TK_NULL: break;
@@ -178,9 +188,11 @@ parse__literal(Parser *P, Token token, int code)
 Operand
 parse__column(Parser *P, Token name)
 {
-    AstExpr *expr = expr_new(P, AST_EXPR_COLUMN, token_span(name), 0);
-    if (expr != NULL) expr->u.column.name = parse__name(P, name);
-    return operand_of(expr);
+    if (name.code == TK_STRING) return parse__literal(P, name, TK_STRING);
+    AstExpr *expr = leaf_new(P, AST_EXPR_COLUMN, name);
+    if (expr == NULL) return (Operand){0};
+    parse__name_into(P, name, &expr->u.column.name);
+    return (Operand){expr, expr->span};
 }
 
 Operand
@@ -192,10 +204,10 @@ parse__qualified(Parser *P, const Token *schema, Token table, Token name)
                              schema != NULL ? 2 : 1);
     AstQualifier *qualifier = NODE_NEW(P, AstQualifier);
     if (expr == NULL || qualifier == NULL) return (Operand){0};
-    if (schema != NULL) qualifier->schema = parse__name(P, *schema);
-    qualifier->table = parse__name(P, table);
+    if (schema != NULL) parse__name_into(P, *schema, &qualifier->schema);
+    parse__name_into(P, table, &qualifier->table);
     expr->u.column.qualifier = qualifier;
-    expr->u.column.name = parse__name(P, name);
+    parse__name_into(P, name, &expr->u.column.name);
     return operand_of(expr);
 }
 
@@ -505,35 +517,25 @@ parse__case(Parser *P, Token word, AstExpr *operand, AstCase *node, AstExpr *oth
     return operand_of(expr);
 }
 
-AstFunction *
-parse__function(Parser *P, Token name, int distinct, AstExprs args)
+Call
+parse__function(Parser *P, Token name, Token open, Token close, int kind, AstExprs args,
+                AstOrderTerms order_by)
 {
+    /* The grammar takes a string where it takes a name; but 'f'(x) is no call. */
+    if (name.code == TK_STRING) parse__syntax_error(P, &open);
     if (args.count > P->function_args_max) {
         parse__fail(P, name.offset, "too many arguments on function %.*s", (int)name.bytes,
                     (const char *)P->text + name.offset);
     }
     AstFunction *function = NODE_NEW(P, AstFunction);
-    if (function == NULL) return NULL;
-    function->name = parse__name(P, name);
+    if (function == NULL) return (Call){0};
+    parse__name_into(P, name, &function->name);
     function->args = args;
-    function->distinct = distinct == TK_DISTINCT;
-    function->all = distinct == TK_ALL;
-    return function;
-}
-
-AstFunction *
-parse__function_star(Parser *P, Token name)
-{
-    AstFunction *function = parse__function(P, name, 0, (AstExprs){0});
-    if (function != NULL) function->star = true;
-    return function;
-}
-
-AstFunction *
-parse__ordered(AstFunction *function, AstOrderTerms order_by)
-{
-    if (function != NULL) function->order_by = order_by;
-    return function;
+    function->order_by = order_by;
+    function->distinct = kind == TK_DISTINCT;
+    function->all = kind == TK_ALL;
+    function->star = kind == TK_STAR;
+    return (Call){function, name.offset, token_end(close)};
 }
 
 static u32
@@ -545,12 +547,17 @@ height_of_window(const AstWindow *window)
 }
 
 Operand
-parse__call(Parser *P, AstFunction *function, FilterOver tail, Token name, u32 end)
+parse__call(Parser *P, Call call, FilterOver tail)
 {
+    AstFunction *function = call.function;
     if (function == NULL) return (Operand){0};
     u32 below = MAX_OF(height_of_list(function->args), height_of_terms(function->order_by));
-    below = MAX_OF(below, MAX_OF(height_of(tail.filter), height_of_window(tail.over)));
-    AstExpr *expr = expr_new(P, AST_EXPR_FUNCTION, span_between(name.offset, end), below);
+    u32 end = call.end;
+    if (tail.filter != NULL || tail.over != NULL) {
+        below = MAX_OF(below, MAX_OF(height_of(tail.filter), height_of_window(tail.over)));
+        end = P->previous_end;
+    }
+    AstExpr *expr = expr_new(P, AST_EXPR_FUNCTION, span_between(call.offset, end), below);
     if (expr == NULL) return (Operand){0};
     function->filter = tail.filter;
     function->over = tail.over;
@@ -592,15 +599,15 @@ parse__exprs(Parser *P, AstExprs list, Operand item)
 }
 
 AstOrderTerms
-parse__order_term(Parser *P, AstOrderTerms list, Operand item, int sort, int nulls)
+parse__order_term(Parser *P, AstOrderTerms list, Operand item, int mode)
 {
     if (item.expr == NULL) return list;
     AstOrderTerm *term = LIST_ADD(P, &list);
     if (term != NULL) {
         *term = (AstOrderTerm){.expr = item.expr,
                                .span = span_between(item.outer.offset, P->previous_end),
-                               .sort = (u8)sort,
-                               .nulls = (u8)nulls};
+                               .sort = (u8)(mode % 4),
+                               .nulls = (u8)(mode / 4)};
     }
     return list;
 }

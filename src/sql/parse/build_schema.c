@@ -5,7 +5,6 @@
  * statement at its end.
  */
 #include "sql/parse/build.h"
-#include "sql/parse/grammar.h"
 
 /* ---- Columns and constraints ---- */
 
@@ -167,13 +166,13 @@ parse__column_collate(Parser *P, Token word, Token name)
 void
 parse__generated(Parser *P, Token open, Operand expr, Token close, const Token *word)
 {
-    P->generated = (AstConstraint){
+    P->generated = (GeneratedPart){
         .expr = expr.expr,
-        .expr_text = parse__trimmed(P, token_end(open), close.offset),
+        .text = parse__trimmed(P, token_end(open), close.offset),
     };
     if (word == NULL) return;
-    P->generated.generated_word = parse__name(P, *word);
-    Slice text = P->generated.generated_word.text;
+    P->generated.word = parse__name(P, *word);
+    Slice text = P->generated.word.text;
     P->generated.stored = slice_equal_nocase(text, SLICE_LITERAL("stored"));
     if (!P->generated.stored && !slice_equal_nocase(text, SLICE_LITERAL("virtual"))) {
         const AstColumnDefs *columns = &P->columns;
@@ -190,9 +189,9 @@ parse__generated_end(Parser *P, Token word)
     AstConstraint *constraint = constraint_add(P, AST_CONSTRAINT_GENERATED, word);
     if (constraint == NULL) return;
     constraint->expr = P->generated.expr;
-    constraint->expr_text = P->generated.expr_text;
+    constraint->expr_text = P->generated.text;
     constraint->stored = P->generated.stored;
-    constraint->generated_word = P->generated.generated_word;
+    constraint->generated_word = P->generated.word;
 }
 
 /* ---- Foreign keys ---- */

@@ -2,7 +2,6 @@
  * build_select.c -- SELECT: result columns, FROM, arms of compounds, WITH.
  */
 #include "sql/parse/build.h"
-#include "sql/parse/grammar.h"
 
 /* ---- Result columns ---- */
 
@@ -14,8 +13,8 @@ parse__result(Parser *P, AstResults list, Operand item, u32 text_end, Token alia
     if (result == NULL) return list;
     result->kind = AST_RESULT_EXPR;
     result->expr = item.expr;
-    result->alias = parse__name(P, alias);
-    result->text = parse__trimmed(P, item.outer.offset, text_end);
+    if (alias.bytes != 0) parse__name_into(P, alias, &result->alias);
+    result->text = parse__trimmed_end(P, item.outer.offset, text_end);
     return list;
 }
 
@@ -101,129 +100,139 @@ parse__join_type(Parser *P, const Token *first, const Token *second, const Token
     return bits;
 }
 
-/* The next item joins so.  The operator waits in a place behind the counted ones. */
-AstFrom *
-parse__join(Parser *P, AstFrom *from, int join)
+/* An item that may become a whole FROM: the list with room for one is beside it. */
+typedef struct ItemDraft {
+    AstFromItem item;
+    AstFrom list;
+} ItemDraft;
+
+static AstFromItem *
+item_new(Parser *P, AstFromKind kind, u32 offset)
 {
-    if (from == NULL) return NULL;
-    AstFromItem *next = LIST_ADD(P, from);
-    if (next == NULL) return NULL;
-    next->join = (u8)join;
-    from->count--;
-    return from;
+    ItemDraft *draft = NODE_NEW(P, ItemDraft);
+    if (draft == NULL) return NULL;
+    draft->item.kind = kind;
+    draft->item.span.offset = offset;
+    return &draft->item;
 }
 
-/* A new last item.  Its join was left by parse__join(). */
-static AstFromItem *
-from_add(Parser *P, AstFrom **from, u32 offset, Token alias, OnUsing on_using)
+AstFromItem *
+parse__from_table(Parser *P, const Token *schema, Token name)
 {
-    bool first = *from == NULL;
-    if (first) *from = NODE_NEW(P, AstFrom);
-    if (*from == NULL) return NULL;
-    if ((*from)->count >= PARSE_FROM_MAX) {
-        parse__fail(P, -1, "too many FROM clause terms, max: %u", PARSE_FROM_MAX);
-        return NULL;
-    }
-    AstFromItem *item = LIST_ADD(P, *from);
+    AstFromItem *item = item_new(P, AST_FROM_TABLE, schema != NULL ? schema->offset : name.offset);
     if (item == NULL) return NULL;
-    item->span = span_between(offset, P->previous_end);
-    item->alias = parse__name(P, alias);
-    item->on = on_using.on;
-    if (first && (on_using.on != NULL || on_using.columns != NULL)) {
-        parse__fail(P, -1, "a JOIN clause is required before %s",
-                    on_using.on != NULL ? "ON" : "USING");
-    }
-    if (on_using.columns != NULL) {
-        item->has_using = true;
-        item->using_columns = *on_using.columns;
-    }
+    if (schema != NULL) parse__name_into(P, *schema, &item->schema);
+    parse__name_into(P, name, &item->name);
     return item;
 }
 
-AstFrom *
-parse__from_table(Parser *P, AstFrom *from, Token first, Token second, Token alias, Token hint,
-                  OnUsing on_using)
+AstFromItem *
+parse__from_function(AstFromItem *item, AstExprs args)
 {
-    AstFromItem *item = from_add(P, &from, first.offset, alias, on_using);
-    if (item == NULL) return from;
-    item->kind = AST_FROM_TABLE;
-    parse__assign_names(P, &item->schema, &item->name, first, second);
-    item->not_indexed = hint.code == TK_NOT;
-    if (!item->not_indexed) item->indexed_by = parse__name(P, hint);
-    return from;
-}
-
-AstFrom *
-parse__from_function(Parser *P, AstFrom *from, Token first, Token second, AstExprs args,
-                     Token alias, OnUsing on_using)
-{
-    AstFromItem *item = from_add(P, &from, first.offset, alias, on_using);
-    if (item == NULL) return from;
+    if (item == NULL) return NULL;
     item->kind = AST_FROM_FUNCTION;
     item->args = args;
-    parse__assign_names(P, &item->schema, &item->name, first, second);
-    return from;
+    return item;
 }
 
-AstFrom *
-parse__from_select(Parser *P, AstFrom *from, Token open, SelectDraft *select, Token alias,
-                   OnUsing on_using)
+AstFromItem *
+parse__from_select(Parser *P, Token open, SelectDraft *select)
 {
-    AstFromItem *item = from_add(P, &from, open.offset, alias, on_using);
-    if (item == NULL) return from;
-    item->kind = AST_FROM_SUBQUERY;
-    item->select = select == NULL ? NULL : &select->select;
-    return from;
+    if (select == NULL) return NULL;
+    AstFromItem *item = item_new(P, AST_FROM_SUBQUERY, open.offset);
+    if (item != NULL) item->select = &select->select;
+    return item;
 }
 
-/*
- * (a JOIN b) in front of everything, without alias and condition, is the list itself.  Parentheses
- * around a single item give it the alias written outside, and none if there is none: in
- * `x, (t AS y)` nothing is known as y.
- */
-AstFrom *
-parse__from_nested(Parser *P, AstFrom *from, Token open, AstFrom *nested, Token alias,
-                   OnUsing on_using)
+AstFromItem *
+parse__from_nested(Parser *P, Token open, AstFrom *nested)
 {
-    if (nested == NULL || nested->count == 0) return from;
-    bool bare = alias.bytes == 0 && on_using.on == NULL && on_using.columns == NULL;
-    if (from == NULL && bare) return nested;
-    AstFromItem *item = from_add(P, &from, open.offset, alias, on_using);
-    if (item == NULL) return from;
-    if (nested->count > 1) {
-        item->kind = AST_FROM_JOIN;
-        item->nested = nested;
-        return from;
-    }
+    if (nested == NULL) return NULL;
+    AstFromItem *item = item_new(P, AST_FROM_JOIN, open.offset);
+    if (item != NULL) item->nested = nested;
+    return item;
+}
+
+AstFromItem *
+parse__from_alias(Parser *P, AstFromItem *item, Token alias)
+{
+    if (item != NULL) parse__name_into(P, alias, &item->alias);
+    return item;
+}
+
+AstFromItem *
+parse__from_hint(Parser *P, AstFromItem *item, Token hint)
+{
+    if (item == NULL) return NULL;
+    item->not_indexed = hint.code == TK_NOT;
+    if (!item->not_indexed) item->indexed_by = parse__name(P, hint);
+    return item;
+}
+
+static void
+item_condition(Parser *P, AstFromItem *item, OnUsing on_using)
+{
+    item->span = span_between(item->span.offset, P->previous_end);
+    item->on = on_using.on;
+    if (on_using.columns == NULL) return;
+    item->has_using = true;
+    item->using_columns = *on_using.columns;
+}
+
+/* Parentheses around a single item give it the alias written outside, and none if there is none: in
+   `x, (t AS y)` nothing is known as y. */
+static void
+item_unwrap(AstFromItem *item)
+{
+    if (item->kind != AST_FROM_JOIN || item->nested->count != 1) return;
     AstFromItem outer = *item;
-    *item = nested->items[0];
+    *item = item->nested->items[0];
     item->join = outer.join;
     item->alias = outer.alias;
     item->on = outer.on;
     item->has_using = outer.has_using;
     item->using_columns = outer.using_columns;
     item->span = outer.span;
+}
+
+/* The first item.  (a JOIN b) in front of everything, without alias and condition, is the list. */
+AstFrom *
+parse__from(Parser *P, AstFromItem *item, OnUsing on_using)
+{
+    if (item == NULL) return NULL;
+    bool conditional = on_using.on != NULL || on_using.columns != NULL;
+    if (conditional) {
+        parse__fail(P, -1, "a JOIN clause is required before %s",
+                    on_using.on != NULL ? "ON" : "USING");
+    }
+    if (item->kind == AST_FROM_JOIN && !ast_name_present(&item->alias) && !conditional) {
+        return item->nested;
+    }
+    item_condition(P, item, on_using);
+    item_unwrap(item);
+    AstFrom *from = &CONTAINER_OF(item, ItemDraft, item)->list;
+    *from = (AstFrom){item, 1, 1};
+    return from;
+}
+
+AstFrom *
+parse__from_join(Parser *P, AstFrom *from, int join, AstFromItem *item, OnUsing on_using)
+{
+    if (from == NULL || item == NULL) return from;
+    if (from->count >= PARSE_FROM_MAX) {
+        parse__fail(P, -1, "too many FROM clause terms, max: %u", PARSE_FROM_MAX);
+        return from;
+    }
+    item_condition(P, item, on_using);
+    item_unwrap(item);
+    AstFromItem *place = LIST_ADD(P, from);
+    if (place == NULL) return from;
+    *place = *item;
+    place->join = (u8)join;
     return from;
 }
 
 /* ---- Arms ---- */
-
-static SelectDraft *
-draft_new(Parser *P, u32 offset, AstArm **arm_out)
-{
-    *arm_out = NULL;
-    SelectDraft *draft = NODE_NEW(P, SelectDraft);
-    if (draft == NULL) return NULL;
-    /* Room for one arm only: a compound is the rarer case. */
-    AstArm *arm = NODE_NEW(P, AstArm);
-    if (arm == NULL) return NULL;
-    draft->select.arms = arm;
-    draft->select.count = draft->select.capacity = 1;
-    arm->span = span_between(offset, P->previous_end);
-    draft->select.span = arm->span;
-    *arm_out = arm;
-    return draft;
-}
 
 static u32
 tallest(u32 height, const AstExpr *expr)
@@ -240,56 +249,100 @@ tallest_of(u32 height, AstExprs list)
 }
 
 SelectDraft *
-parse__select(Parser *P, Token word, int distinct, AstResults results, AstFrom *from,
-              AstExpr *where, AstExprs group_by, AstExpr *having)
+parse__draft(Parser *P)
 {
-    AstArm *arm;
-    SelectDraft *draft = draft_new(P, word.offset, &arm);
+    SelectDraft *draft = NODE_NEW(P, SelectDraft);
     if (draft == NULL) return NULL;
-    arm->distinct = distinct == TK_DISTINCT;
-    arm->all = distinct == TK_ALL;
-    arm->results = results;
-    arm->from = from;
-    arm->where = where;
-    arm->group_by = group_by;
-    arm->having = having;
-    u32 height = tallest_of(tallest(tallest(0, where), having), group_by);
-    for (u32 i = 0; i < results.count; i++)
-        height = tallest(height, results.items[i].expr);
-    draft->select.height = height;
+    draft->select.arms = &draft->arm;
+    draft->select.count = draft->select.capacity = 1;
     return draft;
 }
 
-void
-parse__select_windows(SelectDraft *draft, WindowList windows)
+SelectDraft *
+parse__clause_from(SelectDraft *draft, AstFrom *from)
 {
-    if (draft == NULL) return;
-    draft->select.arms[0].windows = windows.items;
-    draft->select.arms[0].window_count = windows.count;
+    if (draft != NULL) draft->arm.from = from;
+    return draft;
 }
 
-void
-parse__select_tail(Parser *P, SelectDraft *draft, AstOrderTerms order_by, Limit limit)
+SelectDraft *
+parse__clause_where(SelectDraft *draft, Operand where)
 {
-    (void)P;
-    if (draft == NULL) return;
-    AstSelect *select = &draft->select;
-    select->order_by = order_by;
-    select->limit = limit.limit;
-    select->offset = limit.offset;
-    u32 height = tallest(tallest(select->height, limit.limit), limit.offset);
+    if (draft == NULL) return NULL;
+    draft->arm.where = where.expr;
+    draft->select.height = tallest(draft->select.height, where.expr);
+    return draft;
+}
+
+SelectDraft *
+parse__clause_group(SelectDraft *draft, AstExprs group_by)
+{
+    if (draft == NULL) return NULL;
+    draft->arm.group_by = group_by;
+    draft->select.height = tallest_of(draft->select.height, group_by);
+    return draft;
+}
+
+SelectDraft *
+parse__clause_having(SelectDraft *draft, Operand having)
+{
+    if (draft == NULL) return NULL;
+    draft->arm.having = having.expr;
+    draft->select.height = tallest(draft->select.height, having.expr);
+    return draft;
+}
+
+SelectDraft *
+parse__clause_windows(SelectDraft *draft, WindowList windows)
+{
+    if (draft == NULL) return NULL;
+    draft->arm.windows = windows.items;
+    draft->arm.window_count = windows.count;
+    return draft;
+}
+
+SelectDraft *
+parse__clause_order(SelectDraft *draft, AstOrderTerms order_by)
+{
+    if (draft == NULL) return NULL;
+    draft->select.order_by = order_by;
     for (u32 i = 0; i < order_by.count; i++)
-        height = tallest(height, order_by.items[i].expr);
-    select->height = height;
+        draft->select.height = tallest(draft->select.height, order_by.items[i].expr);
+    return draft;
+}
+
+SelectDraft *
+parse__clause_limit(Parser *P, AstExpr *limit, AstExpr *offset)
+{
+    SelectDraft *draft = parse__draft(P);
+    if (draft == NULL) return NULL;
+    draft->select.limit = limit;
+    draft->select.offset = offset;
+    draft->select.height = tallest(tallest(0, limit), offset);
+    return draft;
+}
+
+SelectDraft *
+parse__select(Parser *P, SelectDraft *draft, Token word, int distinct, AstResults results)
+{
+    if (draft == NULL) return NULL;
+    AstArm *arm = &draft->arm;
+    arm->span = span_between(word.offset, P->previous_end);
+    arm->distinct = distinct == TK_DISTINCT;
+    arm->all = distinct == TK_ALL;
+    arm->results = results;
+    for (u32 i = 0; i < results.count; i++)
+        draft->select.height = tallest(draft->select.height, results.items[i].expr);
+    return draft;
 }
 
 SelectDraft *
 parse__values(Parser *P, Token word, AstExprs row)
 {
-    AstArm *arm;
-    SelectDraft *draft = draft_new(P, word.offset, &arm);
+    SelectDraft *draft = parse__draft(P);
     if (draft == NULL) return NULL;
-    arm->is_values = true;
+    draft->arm.span.offset = word.offset;
+    draft->arm.is_values = true;
     draft->ends_with_values = true;
     return parse__values_more(P, draft, row);
 }
@@ -298,7 +351,7 @@ SelectDraft *
 parse__values_more(Parser *P, SelectDraft *draft, AstExprs row)
 {
     if (draft == NULL) return NULL;
-    AstArm *arm = &draft->select.arms[0];
+    AstArm *arm = &draft->arm;
     AstExprs *item = LIST_ADD(P, &arm->values);
     if (item == NULL) return draft;
     *item = row;
@@ -306,9 +359,8 @@ parse__values_more(Parser *P, SelectDraft *draft, AstExprs row)
         parse__fail(P, -1, "all VALUES must have the same number of terms");
     }
     draft->select.height = tallest_of(draft->select.height, row);
-    /* The closing parenthesis is the token just fed; the span ends behind it. */
+    /* The closing parenthesis was the token before. */
     arm->span = span_between(arm->span.offset, P->previous_end);
-    draft->select.span = arm->span;
     return draft;
 }
 

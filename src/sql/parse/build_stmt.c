@@ -2,7 +2,6 @@
  * build_stmt.c -- statements that change data, transactions, pragmas and the small rest.
  */
 #include "sql/parse/build.h"
-#include "sql/parse/grammar.h"
 
 void
 parse__explain(Parser *P, AstExplain explain)
@@ -60,7 +59,7 @@ parse__select_statement(Parser *P, SelectDraft *draft)
     if (draft == NULL) return NULL;
     AstStatement *statement = parse__statement(P, AST_STMT_SELECT, &draft->select);
     if (statement != NULL) {
-        statement->span = parse__trimmed(P, draft->select.span.offset, P->current.offset);
+        statement->span = parse__trimmed_end(P, draft->select.span.offset, P->current.offset);
     }
     return statement;
 }
@@ -96,8 +95,20 @@ target_hint(Parser *P, AstTarget *target, Token hint)
 static AstStatement *
 step_text(const Parser *P, AstStatement *statement, u32 offset)
 {
-    if (statement != NULL) statement->span = parse__trimmed(P, offset, P->current.offset);
+    if (statement != NULL) statement->span = parse__trimmed_end(P, offset, P->current.offset);
     return statement;
+}
+
+/* They were collected from the last to the first. */
+static AstUpserts
+upserts_in_order(AstUpserts list)
+{
+    for (u32 i = 0; i < list.count / 2; i++) {
+        AstUpsert first = list.items[i];
+        list.items[i] = list.items[list.count - 1 - i];
+        list.items[list.count - 1 - i] = first;
+    }
+    return list;
 }
 
 AstStatement *
@@ -113,7 +124,7 @@ parse__insert(Parser *P, AstWith *with, Token word, AstTarget *target, AstNames 
     insert->columns = columns;
     insert->default_values = select == NULL;
     if (select != NULL) insert->select = &select->select;
-    if (tail.upserts != NULL) insert->upserts = *tail.upserts;
+    if (tail.upserts != NULL) insert->upserts = upserts_in_order(*tail.upserts);
     if (tail.returning != NULL) insert->returning = *tail.returning;
     return step_text(P, parse__statement(P, AST_STMT_INSERT, insert), word.offset);
 }
@@ -150,15 +161,10 @@ parse__delete(Parser *P, AstWith *with, Token word, AstTarget *target, Token hin
     return step_text(P, parse__statement(P, AST_STMT_DELETE, delete_), word.offset);
 }
 
-/* SQLite parses ORDER BY and LIMIT here and, as usually built, refuses them. */
 void
-parse__no_limit(Parser *P, AstOrderTerms order_by, Limit limit)
+parse__not_here(Parser *P, const char *clause)
 {
-    if (order_by.count != 0) {
-        parse__fail(P, -1, "syntax error near \"ORDER BY\"");
-    } else if (limit.limit != NULL) {
-        parse__fail(P, -1, "syntax error near \"LIMIT\"");
-    }
+    parse__fail(P, -1, "syntax error near \"%s\"", clause);
 }
 
 AstSets
@@ -191,23 +197,23 @@ parse__set_row(Parser *P, AstSets list, Token open, AstNames columns, Operand va
     return list;
 }
 
-AstUpserts *
-parse__upsert(Parser *P, AstUpserts *list, Token word, AstOrderTerms target, AstExpr *target_where,
+InsertTail
+parse__upsert(Parser *P, InsertTail tail, Token word, AstOrderTerms target, AstExpr *target_where,
               bool do_update, AstSets sets, AstExpr *where)
 {
-    if (list == NULL) list = NODE_NEW(P, AstUpserts);
-    if (list == NULL) return NULL;
-    AstUpsert *upsert = LIST_ADD(P, list);
-    if (upsert == NULL) return list;
+    if (tail.upserts == NULL) tail.upserts = NODE_NEW(P, AstUpserts);
+    if (tail.upserts == NULL) return tail;
+    AstUpsert *upsert = LIST_ADD(P, tail.upserts);
+    if (upsert == NULL) return tail;
     *upsert = (AstUpsert){
         .target = target,
         .target_where = target_where,
         .do_update = do_update,
         .sets = sets,
         .where = where,
-        .span = span_between(word.offset, P->previous_end),
+        .span = token_span(word),
     };
-    return list;
+    return tail;
 }
 
 /* ---- Transactions ---- */

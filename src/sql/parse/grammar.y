@@ -9,41 +9,19 @@
  * The driver at the end reads tokens and feeds them.
  */
 
-%name sql_lemon_
 %token_prefix TK_
 %token_type {Token}
 %default_type {Token}
 %extra_context {Parser *P}
-%stack_size 0
 
 %include {
 #include "sql/parse/build.h"
 
-/* Rows of the parser's stack before it moves to the heap; enough for nearly every statement. */
-#define FIRST_STACK_ROWS 100
 #define NOTHING_FED 0xFFFF /* No token code. */
-
-/* No recovery: the first error ends the parse. */
-#define YYNOERRORRECOVERY 1
-#define NDEBUG 1
-
-/*
- * The parser's stack begins inside the Driver on the C stack and moves to the heap when it must
- * grow.  lemon's template allocates with malloc, realloc and free; here they mean the following.
- * `p` and `pParser` are the engine at the places of use.
- */
-#define malloc(bytes)         driver_no_stack()
-#define realloc(block, bytes) driver_grow_stack(p, block, bytes)
-#define free(block)           driver_free_stack(pParser, block)
-struct yyParser;
-static void *driver_no_stack(void);
-static void *driver_grow_stack(struct yyParser *engine, void *block, size_t bytes);
-static void driver_free_stack(struct yyParser *engine, void *block);
 }
 
 %syntax_error {
-    (void)yymajor;
-    parse__syntax_error(P, &yyminor);
+    parse__syntax_error(P, &P->current);
 }
 %stack_overflow {
     parse__out_of_memory(P);
@@ -78,8 +56,8 @@ static void driver_free_stack(struct yyParser *engine, void *block);
 %nonassoc ON.
 
 %token_class id  ID|INDEXED.
-%token_class idj ID|INDEXED|JOIN_KW.
 %token_class ids ID|STRING.
+%token_class nm  ID|INDEXED|JOIN_KW|STRING.
 
 /* ---- One statement ---- */
 
@@ -101,9 +79,6 @@ explain ::= EXPLAIN EXPLAIN_ANALYZE.                { parse__explain(P, AST_EXPL
 %type statement {AstStatement *}
 
 /* ---- Names ---- */
-
-nm(A) ::= idj(A).
-nm(A) ::= STRING(A).
 
 /* The part behind a dot; bytes is 0 without one. */
 dotted(A) ::= .                                     { A = TOKEN_NONE; }
@@ -197,6 +172,9 @@ column_constraints ::= .
 
 column_constraint ::= CONSTRAINT(W) nm(X).          { parse__constraint_name(P, W, X); }
 column_constraint ::= DEFAULT(W) term(X).           { parse__default(P, W, X, NULL); }
+column_constraint ::= DEFAULT(W) STRING(X).         { parse__default(P, W, parse__column(P, X), NULL); }
+column_constraint ::= DEFAULT(W) PLUS(O) STRING(X). { parse__default(P, W, parse__column(P, X), &O); }
+column_constraint ::= DEFAULT(W) MINUS(O) STRING(X). { parse__default(P, W, parse__column(P, X), &O); }
 column_constraint ::= DEFAULT(W) LP(L) expr(X) RP(R). { parse__default_parens(P, W, L, X, R); }
 column_constraint ::= DEFAULT(W) PLUS(O) term(X).   { parse__default(P, W, X, &O); }
 column_constraint ::= DEFAULT(W) MINUS(O) term(X).  { parse__default(P, W, X, &O); }
@@ -320,7 +298,7 @@ trigger_steps ::= trigger_steps trigger_step(S) SEMI. { parse__trigger_step(P, S
 trigger_steps ::= trigger_step(S) SEMI.             { parse__trigger_step(P, S); }
 
 %type trigger_step {AstStatement *}
-trigger_step(A) ::= UPDATE(W) or_conflict(C) target(T) trigger_hint SET set_list(L) from(F) where_opt(X).
+trigger_step(A) ::= UPDATE(W) or_conflict(C) target(T) trigger_hint SET set_list(L) from_opt(F) where_opt(X).
     { A = parse__update(P, NULL, W, C, T, TOKEN_NONE, L, F, (WhereReturning){X, NULL}); }
 trigger_step(A) ::= insert_word(W) INTO target(T) names_opt(N) select(S) insert_tail(U).
     { A = parse__insert(P, NULL, W, T, N, S, U); }
@@ -403,11 +381,33 @@ set_op(A) ::= UNION(A).
 set_op(A) ::= UNION(X) ALL(Y).                      { A = X; A.code = TK_ALL; A.bytes = token_end(Y) - X.offset; }
 set_op(A) ::= EXCEPT|INTERSECT(A).
 
-arm(A) ::= SELECT(W) distinct(D) results(L) from(F) where_opt(X) group_opt(G) having_opt(H) order_opt(O) limit_opt(M).
-    { A = parse__select(P, W, D, L, F, X, G, H); parse__select_tail(P, A, O, M); }
-arm(A) ::= SELECT(W) distinct(D) results(L) from(F) where_opt(X) group_opt(G) having_opt(H) windows(N) order_opt(O) limit_opt(M).
-    { A = parse__select(P, W, D, L, F, X, G, H); parse__select_windows(A, N); parse__select_tail(P, A, O, M); }
+/* What follows the result columns is built from the end, so that an absent clause costs nothing. */
+%type select_rest {SelectDraft *}
+%type after_from {SelectDraft *}
+%type after_where {SelectDraft *}
+%type after_group {SelectDraft *}
+%type after_having {SelectDraft *}
+%type after_windows {SelectDraft *}
+%type after_order {SelectDraft *}
+arm(A) ::= SELECT(W) distinct(D) results(L) select_rest(S). { A = parse__select(P, S, W, D, L); }
 arm(A) ::= values(A).
+select_rest(A) ::= after_from(A).
+select_rest(A) ::= FROM from_list(F) after_from(S). { A = parse__clause_from(S, F); }
+after_from(A) ::= after_where(A).
+after_from(A) ::= WHERE expr(X) after_where(S).     { A = parse__clause_where(S, X); }
+after_where(A) ::= after_group(A).
+after_where(A) ::= GROUP BY exprs(L) after_group(S). { A = parse__clause_group(S, L); }
+after_group(A) ::= after_having(A).
+after_group(A) ::= HAVING expr(X) after_having(S).  { A = parse__clause_having(S, X); }
+after_having(A) ::= after_windows(A).
+after_having(A) ::= WINDOW window_list(L) after_windows(S). { A = parse__clause_windows(S, L); }
+after_windows(A) ::= after_order(A).
+after_windows(A) ::= ORDER BY order_terms(L) after_order(S). { A = parse__clause_order(S, L); }
+after_order(A) ::= .                                { A = parse__draft(P); }
+after_order(A) ::= LIMIT expr(X).                   { A = parse__clause_limit(P, X.expr, NULL); }
+after_order(A) ::= LIMIT expr(X) OFFSET expr(Y).    { A = parse__clause_limit(P, X.expr, Y.expr); }
+after_order(A) ::= LIMIT expr(X) COMMA expr(Y).     { A = parse__clause_limit(P, Y.expr, X.expr); }
+
 values(A) ::= VALUES(W) LP exprs(L) RP.             { A = parse__values(P, W, L); }
 values(A) ::= values(V) COMMA LP exprs(L) RP.       { A = parse__values_more(P, V, L); }
 
@@ -416,40 +416,45 @@ distinct(A) ::= .                                   { A = 0; }
 distinct(A) ::= DISTINCT.                           { A = TK_DISTINCT; }
 distinct(A) ::= ALL.                                { A = TK_ALL; }
 
-/* results holds the comma after an item, so that the item's text can end before the next token. */
+/* The text of a column ends where the next token begins. */
 %type results {AstResults}
-%type results_comma {AstResults}
-results_comma(A) ::= .                              { A = (AstResults){0}; }
-results_comma(A) ::= results(A) COMMA.
-results(A) ::= results_comma(L) expr(X) here(E) alias(N). { A = parse__result(P, L, X, E, N); }
-results(A) ::= results_comma(L) STAR(S).            { A = parse__star(P, L, NULL, S); }
-results(A) ::= results_comma(L) nm(T) DOT STAR(S).  { A = parse__star(P, L, &T, S); }
+results(A) ::= expr(X).                             { A = parse__result(P, RESULTS_NONE, X, P->current.offset, TOKEN_NONE); }
+results(A) ::= expr(X) AS(W) nm(N).                 { A = parse__result(P, RESULTS_NONE, X, W.offset, N); }
+results(A) ::= expr(X) ids(N).                      { A = parse__result(P, RESULTS_NONE, X, N.offset, N); }
+results(A) ::= STAR(S).                             { A = parse__star(P, RESULTS_NONE, NULL, S); }
+results(A) ::= nm(T) DOT STAR(S).                   { A = parse__star(P, RESULTS_NONE, &T, S); }
+results(A) ::= results(L) COMMA expr(X).            { A = parse__result(P, L, X, P->current.offset, TOKEN_NONE); }
+results(A) ::= results(L) COMMA expr(X) AS(W) nm(N). { A = parse__result(P, L, X, W.offset, N); }
+results(A) ::= results(L) COMMA expr(X) ids(N).     { A = parse__result(P, L, X, N.offset, N); }
+results(A) ::= results(L) COMMA STAR(S).            { A = parse__star(P, L, NULL, S); }
+results(A) ::= results(L) COMMA nm(T) DOT STAR(S).  { A = parse__star(P, L, &T, S); }
 
-/* Where the next token begins. */
-%type here {u32}
-here(A) ::= .                                       { A = P->current.offset; }
+%type from_opt {AstFrom *}
+%type from_list {AstFrom *}
+from_opt(A) ::= .                                   { A = NULL; }
+from_opt(A) ::= FROM from_list(L).                  { A = L; }
 
-alias(A) ::= .                                      { A = TOKEN_NONE; }
+from_list(A) ::= item(I). [OR]                      { A = parse__from(P, I, ON_USING_NONE); }
+from_list(A) ::= item(I) on_using(U).               { A = parse__from(P, I, U); }
+from_list(A) ::= from_list(L) join_op(J) item(I). [OR] { A = parse__from_join(P, L, J, I, ON_USING_NONE); }
+from_list(A) ::= from_list(L) join_op(J) item(I) on_using(U). { A = parse__from_join(P, L, J, I, U); }
+
+%type table {AstFromItem *}
+%type source {AstFromItem *}
+%type item {AstFromItem *}
+table(A) ::= nm(X).                                 { A = parse__from_table(P, NULL, X); }
+table(A) ::= nm(X) DOT nm(Y).                       { A = parse__from_table(P, &X, Y); }
+source(A) ::= table(T) LP exprs_opt(E) RP.          { A = parse__from_function(T, E); }
+source(A) ::= LP(W) select(S) RP.                   { A = parse__from_select(P, W, S); }
+source(A) ::= LP(W) from_list(F) RP.                { A = parse__from_nested(P, W, F); }
+item(A) ::= table(A).
+item(A) ::= table(T) alias(N).                      { A = parse__from_alias(P, T, N); }
+item(A) ::= table(T) indexed_by(I).                 { A = parse__from_hint(P, T, I); }
+item(A) ::= table(T) alias(N) indexed_by(I).        { A = parse__from_hint(P, parse__from_alias(P, T, N), I); }
+item(A) ::= source(A).
+item(A) ::= source(T) alias(N).                     { A = parse__from_alias(P, T, N); }
 alias(A) ::= AS nm(X).                              { A = X; }
 alias(A) ::= ids(A).
-
-%type from {AstFrom *}
-%type from_list {AstFrom *}
-%type from_prefix {AstFrom *}
-from(A) ::= .                                       { A = NULL; }
-from(A) ::= FROM from_list(L).                       { A = L; }
-from_prefix(A) ::= .                                { A = NULL; }
-from_prefix(A) ::= from_list(L) join_op(J).         { A = parse__join(P, L, J); }
-from_list(A) ::= from_prefix(L) nm(X) dotted(Y) alias(N) on_using(U).
-    { A = parse__from_table(P, L, X, Y, N, TOKEN_NONE, U); }
-from_list(A) ::= from_prefix(L) nm(X) dotted(Y) alias(N) indexed_by(I) on_using(U).
-    { A = parse__from_table(P, L, X, Y, N, I, U); }
-from_list(A) ::= from_prefix(L) nm(X) dotted(Y) LP exprs_opt(E) RP alias(N) on_using(U).
-    { A = parse__from_function(P, L, X, Y, E, N, U); }
-from_list(A) ::= from_prefix(L) LP(W) select(S) RP alias(N) on_using(U).
-    { A = parse__from_select(P, L, W, S, N, U); }
-from_list(A) ::= from_prefix(L) LP(W) from_list(F) RP alias(N) on_using(U).
-    { A = parse__from_nested(P, L, W, F, N, U); }
 
 %type join_op {int}
 join_op(A) ::= COMMA.                               { A = AST_JOIN_COMMA; }
@@ -461,7 +466,6 @@ join_op(A) ::= JOIN_KW(X) nm(Y) nm(Z) JOIN.         { A = parse__join_type(P, &X
 %type on_using {OnUsing}
 on_using(A) ::= ON expr(X).                         { A = (OnUsing){.on = X.expr}; }
 on_using(A) ::= USING LP names(L) RP.               { A = (OnUsing){.columns = parse__keep_names(P, L)}; }
-on_using(A) ::= . [OR]                              { A = (OnUsing){0}; }
 
 /* code TK_NOT: NOT INDEXED; bytes 0: none */
 index_hint(A) ::= .                                 { A = TOKEN_NONE; }
@@ -473,36 +477,29 @@ indexed_by(A) ::= NOT(W) INDEXED.                   { A = W; }
 where_opt(A) ::= .                                  { A = NULL; }
 where_opt(A) ::= WHERE expr(X).                     { A = X.expr; }
 
-%type group_opt {AstExprs}
-group_opt(A) ::= .                                  { A = (AstExprs){0}; }
-group_opt(A) ::= GROUP BY exprs(L).                 { A = L; }
-
-%type having_opt {AstExpr *}
-having_opt(A) ::= .                                 { A = NULL; }
-having_opt(A) ::= HAVING expr(X).                   { A = X.expr; }
-
-%type order_opt {AstOrderTerms}
 %type order_terms {AstOrderTerms}
+%type order_opt {AstOrderTerms}
 order_opt(A) ::= .                                  { A = (AstOrderTerms){0}; }
 order_opt(A) ::= ORDER BY order_terms(L).           { A = L; }
-order_terms(A) ::= order_terms(L) COMMA expr(X) sort(S) nulls(N). { A = parse__order_term(P, L, X, S, N); }
-order_terms(A) ::= expr(X) sort(S) nulls(N).        { A = parse__order_term(P, (AstOrderTerms){0}, X, S, N); }
+order_terms(A) ::= order_terms(L) COMMA expr(X) order_mode(M). { A = parse__order_term(P, L, X, M); }
+order_terms(A) ::= expr(X) order_mode(M).           { A = parse__order_term(P, (AstOrderTerms){0}, X, M); }
+
+/* AstSort + 4 * AstNulls */
+%type order_mode {int}
+order_mode(A) ::= .                                 { A = 0; }
+order_mode(A) ::= ASC.                              { A = AST_SORT_ASC; }
+order_mode(A) ::= DESC.                             { A = AST_SORT_DESC; }
+order_mode(A) ::= nulls(N).                         { A = N; }
+order_mode(A) ::= ASC nulls(N).                     { A = AST_SORT_ASC + N; }
+order_mode(A) ::= DESC nulls(N).                    { A = AST_SORT_DESC + N; }
+%type nulls {int}
+nulls(A) ::= NULLS FIRST.                           { A = 4 * AST_NULLS_FIRST; }
+nulls(A) ::= NULLS LAST.                            { A = 4 * AST_NULLS_LAST; }
 
 %type sort {int}
 sort(A) ::= .                                       { A = AST_SORT_DEFAULT; }
 sort(A) ::= ASC.                                    { A = AST_SORT_ASC; }
 sort(A) ::= DESC.                                   { A = AST_SORT_DESC; }
-
-%type nulls {int}
-nulls(A) ::= .                                      { A = AST_NULLS_DEFAULT; }
-nulls(A) ::= NULLS FIRST.                           { A = AST_NULLS_FIRST; }
-nulls(A) ::= NULLS LAST.                            { A = AST_NULLS_LAST; }
-
-%type limit_opt {Limit}
-limit_opt(A) ::= .                                  { A = (Limit){0}; }
-limit_opt(A) ::= LIMIT expr(X).                     { A = (Limit){.limit = X.expr}; }
-limit_opt(A) ::= LIMIT expr(X) OFFSET expr(Y).      { A = (Limit){.limit = X.expr, .offset = Y.expr}; }
-limit_opt(A) ::= LIMIT expr(X) COMMA expr(Y).       { A = (Limit){.limit = Y.expr, .offset = X.expr}; }
 
 with_list(A) ::= with_item(A).
 with_list(A) ::= with_list(L) COMMA with_name(N) plain_names_opt(C) with_as(M) LP select(S) RP(R).
@@ -556,31 +553,43 @@ statement(A) ::= with(H) insert_word(W) INTO target(T) names_opt(N) select(S) in
 statement(A) ::= with(H) insert_word(W) INTO target(T) names_opt(N) DEFAULT VALUES returning(R).
     { A = parse__insert(P, H, W, T, N, NULL, (InsertTail){NULL, R}); }
 
+/* Built from the end; parse__insert() turns the order round. */
 %type insert_tail {InsertTail}
-%type upserts {AstUpserts *}
-insert_tail(A) ::= upserts(U) returning(R).         { A = (InsertTail){U, R}; }
-insert_tail(A) ::= upserts(U) ON(W) CONFLICT DO NOTHING returning(R).
-    { A = (InsertTail){parse__upsert(P, U, W, (AstOrderTerms){0}, NULL, false, (AstSets){0}, NULL), R}; }
-insert_tail(A) ::= upserts(U) ON(W) CONFLICT DO UPDATE SET set_list(L) where_opt(X) returning(R).
-    { A = (InsertTail){parse__upsert(P, U, W, (AstOrderTerms){0}, NULL, true, L, X), R}; }
-upserts(A) ::= .                                    { A = NULL; }
-upserts(A) ::= upserts(U) ON(W) CONFLICT LP order_terms(T) RP where_opt(Y) DO NOTHING.
-    { A = parse__upsert(P, U, W, T, Y, false, (AstSets){0}, NULL); }
-upserts(A) ::= upserts(U) ON(W) CONFLICT LP order_terms(T) RP where_opt(Y) DO UPDATE SET set_list(L) where_opt(X).
+insert_tail(A) ::= .                                { A = (InsertTail){0}; }
+insert_tail(A) ::= RETURNING results(L).            { A = (InsertTail){NULL, parse__returning(P, L)}; }
+insert_tail(A) ::= ON(W) CONFLICT DO NOTHING returning(R).
+    { A = parse__upsert(P, (InsertTail){NULL, R}, W, ORDER_NONE, NULL, false, SETS_NONE, NULL); }
+insert_tail(A) ::= ON(W) CONFLICT DO UPDATE SET set_list(L) where_opt(X) returning(R).
+    { A = parse__upsert(P, (InsertTail){NULL, R}, W, ORDER_NONE, NULL, true, L, X); }
+insert_tail(A) ::= ON(W) CONFLICT LP order_terms(T) RP where_opt(Y) DO NOTHING insert_tail(U).
+    { A = parse__upsert(P, U, W, T, Y, false, SETS_NONE, NULL); }
+insert_tail(A) ::= ON(W) CONFLICT LP order_terms(T) RP where_opt(Y) DO UPDATE SET set_list(L) where_opt(X) insert_tail(U).
     { A = parse__upsert(P, U, W, T, Y, true, L, X); }
 
 %type returning {AstResults *}
 returning(A) ::= .                                  { A = NULL; }
 returning(A) ::= RETURNING results(L).              { A = parse__returning(P, L); }
 
-%type where_returning {WhereReturning}
-where_returning(A) ::= where_opt(X) returning(R).   { A = (WhereReturning){X, R}; }
+statement(A) ::= with(H) UPDATE(W) or_conflict(C) target(T) index_hint(I) SET set_list(L) from_opt(F) change_tail(X).
+    { A = parse__update(P, H, W, C, T, I, L, F, X); }
+statement(A) ::= with(H) DELETE(W) FROM target(T) index_hint(I) change_tail(X).
+    { A = parse__delete(P, H, W, T, I, X); }
 
-statement(A) ::= with(H) UPDATE(W) or_conflict(C) target(T) index_hint(I) SET set_list(L) from(F)
-                 where_returning(X) order_opt(O) limit_opt(M).
-    { A = parse__update(P, H, W, C, T, I, L, F, X); parse__no_limit(P, O, M); }
-statement(A) ::= with(H) DELETE(W) FROM target(T) index_hint(I) where_returning(X) order_opt(O) limit_opt(M).
-    { A = parse__delete(P, H, W, T, I, X); parse__no_limit(P, O, M); }
+/* SQLite parses ORDER BY and LIMIT here and, as usually built, refuses them. */
+%type change_tail {WhereReturning}
+%type change_returning {WhereReturning}
+%type change_order {WhereReturning}
+%type change_limit {WhereReturning}
+change_tail(A) ::= change_returning(A).
+change_tail(A) ::= WHERE expr(X) change_returning(R). { A = (WhereReturning){X.expr, R.returning}; }
+change_returning(A) ::= change_order(A).
+change_returning(A) ::= RETURNING results(L) change_order. { A = (WhereReturning){NULL, parse__returning(P, L)}; }
+change_order(A) ::= change_limit(A).
+change_order(A) ::= ORDER BY order_terms change_limit(X). { A = X; parse__not_here(P, "ORDER BY"); }
+change_limit(A) ::= .                               { A = (WhereReturning){0}; }
+change_limit(A) ::= LIMIT expr.                     { A = (WhereReturning){0}; parse__not_here(P, "LIMIT"); }
+change_limit(A) ::= LIMIT expr OFFSET expr.         { A = (WhereReturning){0}; parse__not_here(P, "LIMIT"); }
+change_limit(A) ::= LIMIT expr COMMA expr.          { A = (WhereReturning){0}; parse__not_here(P, "LIMIT"); }
 
 %type set_list {AstSets}
 set_list(A) ::= set_list(L) COMMA nm(X) EQ expr(Y). { A = parse__set(P, L, X, Y); }
@@ -594,38 +603,35 @@ set_list(A) ::= LP(W) names(N) RP EQ expr(Y).       { A = parse__set_row(P, (Ast
 %type term {Operand}
 expr(A) ::= term(A).
 expr(A) ::= LP(L) expr(X) RP(R).                    { A = parse__parens(L, X, R); }
-expr(A) ::= idj(X).                                 { A = parse__column(P, X); }
+expr(A) ::= nm(X).                                  { A = parse__column(P, X); }
 expr(A) ::= nm(T) DOT nm(X).                        { A = parse__qualified(P, NULL, T, X); }
 expr(A) ::= nm(S) DOT nm(T) DOT nm(X).              { A = parse__qualified(P, &S, T, X); }
-term(A) ::= NULL|FLOAT|BLOB(X).                     { A = parse__literal(P, X, @X); }
-term(A) ::= STRING(X).                              { A = parse__literal(P, X, TK_STRING); }
-term(A) ::= INTEGER|QNUMBER(X).                     { A = parse__literal(P, X, @X); }
+term(A) ::= NULL|FLOAT|BLOB(X).                     { A = parse__literal(P, X, X.code); }
+term(A) ::= INTEGER|QNUMBER(X).                     { A = parse__literal(P, X, X.code); }
 term(A) ::= CTIME_KW(X).                            { A = parse__literal(P, X, TK_CTIME_KW); }
 expr(A) ::= VARIABLE(X).                            { A = parse__param(P, X); }
 expr(A) ::= expr(X) COLLATE ids(N).                 { A = parse__collate(P, X, N); }
 expr(A) ::= CAST(W) LP expr(X) AS type_name(T) RP(R). { A = parse__cast(P, W, X, T, R); }
 
-expr(A) ::= idj(N) LP distinct(D) exprs_opt(L) RP(R).
-    { A = parse__call(P, parse__function(P, N, D, L), (FilterOver){0}, N, token_end(R)); }
-expr(A) ::= idj(N) LP distinct(D) exprs_opt(L) ORDER BY order_terms(O) RP(R).
-    { A = parse__call(P, parse__ordered(parse__function(P, N, D, L), O), (FilterOver){0}, N, token_end(R)); }
-expr(A) ::= idj(N) LP STAR RP(R).
-    { A = parse__call(P, parse__function_star(P, N), (FilterOver){0}, N, token_end(R)); }
-expr(A) ::= idj(N) LP distinct(D) exprs_opt(L) RP filter_over(V).
-    { A = parse__call(P, parse__function(P, N, D, L), V, N, P->previous_end); }
-expr(A) ::= idj(N) LP distinct(D) exprs_opt(L) ORDER BY order_terms(O) RP filter_over(V).
-    { A = parse__call(P, parse__ordered(parse__function(P, N, D, L), O), V, N, P->previous_end); }
-expr(A) ::= idj(N) LP STAR RP filter_over(V).
-    { A = parse__call(P, parse__function_star(P, N), V, N, P->previous_end); }
+expr(A) ::= call(F).                                { A = parse__call(P, F, FILTER_OVER_NONE); }
+expr(A) ::= call(F) filter_over(V).                 { A = parse__call(P, F, V); }
+%type call {Call}
+call(A) ::= nm(N) LP(L) RP(R).                      { A = parse__function(P, N, L, R, 0, EXPRS_NONE, ORDER_NONE); }
+call(A) ::= nm(N) LP(L) exprs(E) RP(R).             { A = parse__function(P, N, L, R, 0, E, ORDER_NONE); }
+call(A) ::= nm(N) LP(L) exprs(E) ORDER BY order_terms(O) RP(R). { A = parse__function(P, N, L, R, 0, E, O); }
+call(A) ::= nm(N) LP(L) ORDER BY order_terms(O) RP(R). { A = parse__function(P, N, L, R, 0, EXPRS_NONE, O); }
+call(A) ::= nm(N) LP(L) DISTINCT|ALL(D) exprs_opt(E) RP(R). { A = parse__function(P, N, L, R, D.code, E, ORDER_NONE); }
+call(A) ::= nm(N) LP(L) DISTINCT|ALL(D) exprs_opt(E) ORDER BY order_terms(O) RP(R). { A = parse__function(P, N, L, R, D.code, E, O); }
+call(A) ::= nm(N) LP(L) STAR RP(R).                 { A = parse__function(P, N, L, R, TK_STAR, EXPRS_NONE, ORDER_NONE); }
 
 expr(A) ::= LP(L) exprs(X) COMMA expr(Y) RP(R).     { A = parse__row(P, L, parse__exprs(P, X, Y), R); }
 expr(A) ::= expr(X) AND(O) expr(Y).                 { A = parse__chain(P, AST_EXPR_AND, X, O, Y); }
 expr(A) ::= expr(X) OR(O) expr(Y).                  { A = parse__chain(P, AST_EXPR_OR, X, O, Y); }
-expr(A) ::= expr(X) LT|GT|GE|LE(O) expr(Y).         { A = parse__binary(P, @O, X, O, Y); }
-expr(A) ::= expr(X) EQ|NE(O) expr(Y).               { A = parse__binary(P, @O, X, O, Y); }
-expr(A) ::= expr(X) BITAND|BITOR|LSHIFT|RSHIFT(O) expr(Y). { A = parse__binary(P, @O, X, O, Y); }
-expr(A) ::= expr(X) PLUS|MINUS(O) expr(Y).          { A = parse__binary(P, @O, X, O, Y); }
-expr(A) ::= expr(X) STAR|SLASH|REM(O) expr(Y).      { A = parse__binary(P, @O, X, O, Y); }
+expr(A) ::= expr(X) LT|GT|GE|LE(O) expr(Y).         { A = parse__binary(P, O.code, X, O, Y); }
+expr(A) ::= expr(X) EQ|NE(O) expr(Y).               { A = parse__binary(P, O.code, X, O, Y); }
+expr(A) ::= expr(X) BITAND|BITOR|LSHIFT|RSHIFT(O) expr(Y). { A = parse__binary(P, O.code, X, O, Y); }
+expr(A) ::= expr(X) PLUS|MINUS(O) expr(Y).          { A = parse__binary(P, O.code, X, O, Y); }
+expr(A) ::= expr(X) STAR|SLASH|REM(O) expr(Y).      { A = parse__binary(P, O.code, X, O, Y); }
 expr(A) ::= expr(X) CONCAT(O) expr(Y).              { A = parse__binary(P, TK_CONCAT, X, O, Y); }
 expr(A) ::= expr(X) PTR(O) expr(Y).                 { A = parse__binary(P, TK_PTR, X, O, Y); }
 
@@ -635,7 +641,7 @@ like_op(A) ::= NOT LIKE_KW|MATCH(X).                { A = X; A.extra = 1; }
 expr(A) ::= expr(X) like_op(O) expr(Y). [LIKE_KW]   { A = parse__like(P, X, O, Y, NULL); }
 expr(A) ::= expr(X) like_op(O) expr(Y) ESCAPE expr(Z). [LIKE_KW] { A = parse__like(P, X, O, Y, &Z); }
 
-expr(A) ::= expr(X) ISNULL|NOTNULL(O).              { A = parse__null_test(P, @O == TK_ISNULL, X, O, O); }
+expr(A) ::= expr(X) ISNULL|NOTNULL(O).              { A = parse__null_test(P, O.code == TK_ISNULL, X, O, O); }
 expr(A) ::= expr(X) NOT(O) NULL(E).                 { A = parse__null_test(P, false, X, O, E); }
 expr(A) ::= expr(X) IS(O) expr(Y).                  { A = parse__is(P, X, O, false, false, Y); }
 expr(A) ::= expr(X) IS(O) NOT expr(Y).              { A = parse__is(P, X, O, true, false, Y); }
@@ -692,12 +698,10 @@ exprs(A) ::= expr(X).                               { A = parse__exprs(P, (AstEx
 
 /* ---- Windows ---- */
 
-%type windows {WindowList}
 %type window_list {WindowList}
 %type window_definition {AstWindow *}
 %type window {AstWindow *}
 %type frame_opt {AstWindow *}
-windows(A) ::= WINDOW window_list(L).                { A = L; }
 window_list(A) ::= window_definition(W).             { A = parse__window_list(P, (WindowList){0}, W); }
 window_list(A) ::= window_list(L) COMMA window_definition(W). { A = parse__window_list(P, L, W); }
 window_definition(A) ::= nm(N) AS LP window(W) RP(R).  { A = parse__window_named(P, W, N, R); }
@@ -793,43 +797,6 @@ into_opt(A) ::= INTO expr(X).                       { A = X.expr; }
     WINDOW ILLEGAL.
 
 %code {
-/* The engine and the first rows of its stack, all on the C stack. */
-typedef struct Driver {
-    yyParser engine;
-    yyStackEntry rows[FIRST_STACK_ROWS];
-} Driver;
-
-#undef malloc
-#undef realloc
-#undef free
-
-/* The engine asks for this only after its first rows were refused, which does not happen. */
-static void *
-driver_no_stack(void)
-{
-    UNREACHABLE();
-}
-
-static void *
-driver_grow_stack(struct yyParser *engine, void *block, size_t bytes)
-{
-    Driver *driver = (Driver *)engine;
-    if (block == NULL) {
-        ASSERT(bytes == sizeof(driver->rows));
-        return driver->rows;
-    }
-    if (block != driver->rows) return mem_realloc(block, bytes);
-    void *heap = mem_alloc(bytes);
-    if (heap != NULL) memcpy(heap, block, sizeof(driver->rows));
-    return heap;
-}
-
-static void
-driver_free_stack(struct yyParser *engine, void *block)
-{
-    if (block != ((Driver *)engine)->rows) mem_free(block);
-}
-
 /* WINDOW is a keyword only before "name AS"; OVER only behind ")" and before "(" or a name; FILTER
    only behind ")" and before "(".  EXPLAIN ANALYZE is ours only before the start of a statement, and
    SET begins a statement of ours only before TRANSACTION or two names. */
@@ -838,16 +805,17 @@ driver_soft_keyword(Parser *P, Token token, u16 before)
 {
     if (token.code == TK_SET && before != NOTHING_FED && before != TK_SEMI) return TK_SET;
     if (token.code == TK_ANALYZE && before != TK_EXPLAIN) return TK_ANALYZE;
-    Token next = lex__next(P->text, P->end, token_end(token));
+    Token next;
+    lex__next(P->text, P->end, token_end(token), &next);
     switch (token.code) {
     case TK_SET:
         if (next.code == TK_TRANSACTION) return TK_SET_START;
         if (next.code != TK_ID) return TK_SET;
-        next = lex__next(P->text, P->end, token_end(next));
+        lex__next(P->text, P->end, token_end(next), &next);
         return next.code == TK_ID ? TK_SET_START : TK_SET;
     case TK_WINDOW:
         if (!parse__can_name(next.code)) return TK_ID;
-        next = lex__next(P->text, P->end, token_end(next));
+        lex__next(P->text, P->end, token_end(next), &next);
         return next.code == TK_AS ? TK_WINDOW : TK_ID;
     case TK_OVER:
         return before == TK_RP && (next.code == TK_LP || parse__can_name(next.code)) ? TK_OVER : TK_ID;
@@ -872,43 +840,55 @@ parse__can_name(u16 code)
            code == TK_OVER || (code < COUNT_OF(yyFallback) && yyFallback[code] == TK_ID);
 }
 
+/* The code of a token that the lexer marked: an end, a soft keyword or no token at all.
+   NOTHING_FED: stop. */
+static NOINLINE u32
+driver_special(Parser *P, u32 before)
+{
+    Token token = P->current;
+    if (token.code == TK_ILLEGAL) {
+        parse__fail(P, token.offset, "unrecognized token: \"%.*s\"", (int)token.bytes,
+                    (const char *)P->text + token.offset);
+        return NOTHING_FED;
+    }
+    if (token.code != 0) return driver_soft_keyword(P, token, (u16)before);
+    if (before == NOTHING_FED) return NOTHING_FED; /* Nothing but blanks. */
+    return before == TK_SEMI ? 0 : TK_SEMI;        /* The end acts as a semicolon first. */
+}
+
+/* The first token of a lone expression; apart, so that the loop has the engine inlined once. */
+static NOINLINE bool
+engine_feed_apart(Engine *engine, Parser *P, u32 code)
+{
+    return engine_feed(engine, P, code);
+}
+
 void
 parse__drive(Parser *P, bool lone_expr)
 {
-    Driver driver;
-    yyParser *engine = &driver.engine;
-    u16 before = NOTHING_FED;
+    Engine engine;
+    u32 before = NOTHING_FED;
     u32 offset = 0;
-    sql_lemon_Init(engine, P);
+    const u32 offset_max = (u32)P->text_bytes_max;
+    engine_init(&engine, P->parser_depth_max);
     if (lone_expr) {
-        sql_lemon_(engine, TK_LONE_EXPR, P->current);
         before = TK_LONE_EXPR;
+        if (!engine_feed_apart(&engine, P, before)) engine_out_of_memory(P);
     }
     while (P->err == OK && !P->done) {
-        Token token = lex__next(P->text, P->end, offset);
-        offset = token_end(token);
-        if (UNLIKELY(offset > P->text_bytes_max)) {
+        lex__next(P->text, P->end, offset, &P->current);
+        offset = token_end(P->current);
+        u32 code = P->current.code;
+        if (UNLIKELY(P->current.extra != 0)) {
+            code = driver_special(P, before);
+            if (code == NOTHING_FED) break;
+        }
+        if (UNLIKELY(offset > offset_max)) {
             parse__fail_code(P, ERR_TOOBIG, "string or blob too big");
             break;
         }
-        P->current = token;
-        u16 code = token.code;
-        if (UNLIKELY(token.extra != 0)) {
-            if (code == TK_ILLEGAL) {
-                parse__fail(P, token.offset, "unrecognized token: \"%.*s\"", (int)token.bytes,
-                            (const char *)P->text + token.offset);
-                break;
-            }
-            if (code != 0) {
-                code = driver_soft_keyword(P, token, before);
-            } else if (before == NOTHING_FED) {
-                break;
-            } else if (before != TK_SEMI) {
-                code = TK_SEMI; /* The end acts as a semicolon first. */
-            }
-        }
-        sql_lemon_(engine, code, token);
-        if (UNLIKELY(engine->yytos - engine->yystack >= (ptrdiff_t)P->parser_depth_max - 1)) {
+        if (UNLIKELY(!engine_feed(&engine, P, code))) engine_out_of_memory(P);
+        if (UNLIKELY(engine.top >= engine.deepest)) {
             parse__fail_code(P, ERR_SQL, "Recursion limit");
         }
         P->previous_end = offset;
@@ -916,6 +896,6 @@ parse__drive(Parser *P, bool lone_expr)
         if (code == 0) break;
     }
     P->consumed = offset;
-    sql_lemon_Finalize(engine);
+    engine_free(&engine);
 }
 }

@@ -114,6 +114,16 @@ is_space(u8 byte)
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
+static inline const u8 *
+skip_blanks(const u8 *p, const u8 *end)
+{
+    if (p >= end || (byte_class[*p] & CLASS_MASK) != BC_SPACE) return p;
+    do {
+        p++;
+    } while (p < end && is_space(*p));
+    return p;
+}
+
 static const u8 *
 skip_flagged(const u8 *p, const u8 *end, u8 flag)
 {
@@ -159,17 +169,50 @@ keyword_find(const u8 *p, size_t bytes, u32 hash)
     return keyword;
 }
 
-static inline void
-lex_word(const u8 *start, const u8 *end, Token *token)
+/* A word of up to 8 bytes far from the end: its bytes are in one load. */
+static ALWAYS_INLINE void
+lex_short_word(const u8 *start, u32 bytes, Token *token)
 {
-    const u8 *p = skip_flagged(start + 1, end, WORD_BYTE);
-    token->bytes = (u32)(p - start);
-    token->hash = name_hash(start, token->bytes);
+    u64 chunk = (load_u64(start) & (~(u64)0 >> (64 - 8 * bytes))) | NAME_FOLD;
+    u32 hash = (u32)name_hash_step(name_hash_begin(bytes), chunk);
+    u32 slot = keyword_slot[(u8)((hash >> KEYWORD_SHIFT) + keyword_displacement[hash & 63])];
+    token->hash = hash;
     token->code = TK_ID;
-    const Keyword *keyword = keyword_find(start, token->bytes, token->hash);
+    if (slot == 0) return;
+    const Keyword *keyword = &keywords[slot - 1];
+    if (keyword->chunks[0] != chunk || keyword->bytes != bytes) return;
+    token->code = keyword->code;
+    token->extra = keyword->soft;
+}
+
+static NOINLINE void
+lex_long_word(const u8 *start, u32 bytes, Token *token)
+{
+    token->hash = name_hash(start, bytes);
+    token->code = TK_ID;
+    const Keyword *keyword = keyword_find(start, bytes, token->hash);
     if (keyword == NULL) return;
     token->code = keyword->code;
     token->extra = keyword->soft;
+}
+
+static ALWAYS_INLINE void
+lex_word(const u8 *start, const u8 *end, Token *token)
+{
+    const u8 *p = start + 1;
+    if (LIKELY(end - start >= 8)) {
+        const u8 *stop = start + 8; /* Up to here no look at the end is needed. */
+        while (p < stop && (byte_class[*p] & WORD_BYTE) != 0)
+            p++;
+        if (p < stop) {
+            token->bytes = (u32)(p - start);
+            lex_short_word(start, token->bytes, token);
+            return;
+        }
+    }
+    p = skip_flagged(p, end, WORD_BYTE);
+    token->bytes = (u32)(p - start);
+    lex_long_word(start, token->bytes, token);
 }
 
 /* Digits and `_`; a `_` makes it a QNUMBER, whose form the parser checks. */
@@ -378,37 +421,42 @@ lex_other(const u8 *p, const u8 *end, u8 class, Token *token)
     if (token->code == TK_ILLEGAL) token->extra = 1;
 }
 
-Token
-lex__next(const u8 *text, const u8 *end, u32 offset)
+/* Every token that is no plain word and no single byte; also whatever follows a comment. */
+static NOINLINE void
+lex_rare(const u8 *text, const u8 *p, const u8 *end, Token *token_out)
 {
-    const u8 *p = text + offset;
     u16 open = 0;
     for (;;) {
+        p = skip_blanks(p, end);
+        *token_out = (Token){.offset = (u32)(p - text)};
         u8 class = p < end ? byte_class[*p] & CLASS_MASK : BC_END;
-        if (class == BC_SPACE) {
-            do {
-                p++;
-            } while (p < end && is_space(*p));
-            continue;
+        switch (class) {
+        case BC_END: token_out->extra = 1 | open; return;
+        case BC_WORD: lex_word(p, end, token_out); return;
+        case BC_SINGLE:
+            token_out->bytes = 1;
+            token_out->code = single_code[*p];
+            return;
+        default: lex_other(p, end, class, token_out);
         }
-        Token token = {.offset = (u32)(p - text)};
-        if (class == BC_WORD) {
-            lex_word(p, end, &token);
-            return token;
-        }
-        if (class == BC_SINGLE) {
-            token.bytes = 1;
-            token.code = single_code[*p];
-            return token;
-        }
-        if (class == BC_END) {
-            token.extra = 1 | open;
-            return token;
-        }
-        lex_other(p, end, class, &token);
-        if (token.code != 0) return token;
-        p += token.bytes;
-        open = token.extra;
+        if (token_out->code != 0) return;
+        p += token_out->bytes;
+        open = token_out->extra;
+    }
+}
+
+void
+lex__next(const u8 *text, const u8 *end, u32 offset, Token *token_out)
+{
+    const u8 *p = skip_blanks(text + offset, end);
+    u8 class = p < end ? byte_class[*p] & CLASS_MASK : BC_END;
+    if (LIKELY(class == BC_WORD)) {
+        *token_out = (Token){.offset = (u32)(p - text)};
+        lex_word(p, end, token_out);
+    } else if (class == BC_SINGLE) {
+        *token_out = (Token){.offset = (u32)(p - text), .bytes = 1, .code = single_code[*p]};
+    } else {
+        lex_rare(text, p, end, token_out);
     }
 }
 

@@ -24,7 +24,7 @@ typedef struct Token {
  * text; a NUL byte ends it too.  A malformed token has code TK_ILLEGAL and the bytes to complain
  * of.
  */
-Token lex__next(const u8 *text, const u8 *end, u32 offset);
+void lex__next(const u8 *text, const u8 *end, u32 offset, Token *token_out);
 
 /* May this byte stand inside a bare name?  Letters, digits, `_`, `$` and all bytes from 0x80. */
 bool lex__is_word_byte(u8 byte);

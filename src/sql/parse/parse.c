@@ -129,7 +129,8 @@ sql_parse_expr(Arena *arena, Slice text, const ParseOptions *options, AstExpr **
     parse__drive(&parser, true);
     if (parser.err == OK) {
         /* A semicolon ends an expression no more than any other token. */
-        Token rest = lex__next(parser.text, parser.end, parser.consumed);
+        Token rest;
+        lex__next(parser.text, parser.end, parser.consumed, &rest);
         bool semicolon = parser.current.bytes != 0;
         if (semicolon) rest = parser.current;
         if (rest.bytes != 0) parse__syntax_error(&parser, &rest);

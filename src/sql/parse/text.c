@@ -66,7 +66,8 @@ sql_complete(Slice text)
         /* The lexer counts in 32 bits; longer text is taken from where we are. */
         Slice rest = SLICE(text.p + offset, text.bytes - offset);
         if (rest.bytes > INT32_MAX) rest.bytes = INT32_MAX;
-        Token token = lex__next(rest.p, rest.p + rest.bytes, 0);
+        Token token;
+        lex__next(rest.p, rest.p + rest.bytes, 0, &token);
         if (token.code == 0) return state == CS_COMPLETE && (token.extra & LEX_OPEN_COMMENT) == 0;
         state = complete_next(state, token.code);
         offset += token.offset + token.bytes;
