@@ -216,10 +216,10 @@ typedef struct AstCase {
 } AstCase;
 
 typedef enum AstInKind {
-    AST_IN_LIST,    /* u.list; may be empty */
-    AST_IN_SELECT,  /* u.select */
+    AST_IN_LIST,    /* list; empty: false, NOT IN true, whatever the operand */
+    AST_IN_SELECT,  /* select; also written IN ((SELECT ...)) */
     AST_IN_TABLE,   /* schema, table */
-    AST_IN_FUNCTION /* schema, table and u.list: a table-valued function with its arguments */
+    AST_IN_FUNCTION /* schema, table and list: a table-valued function with its arguments */
 } AstInKind;
 
 typedef struct AstIn {
@@ -572,7 +572,7 @@ typedef struct AstConstraints {
 
 typedef struct AstColumnDef {
     AstName name;
-    Span type; /* Type name as typed, with its (n, m); bytes 0 if none. */
+    Span type; /* Type name as typed, with its (n, m), without GENERATED ALWAYS; bytes 0 if none. */
     AstConstraints constraints;
     Span span; /* From the name to the last constraint. */
 } AstColumnDef;

@@ -121,6 +121,7 @@ typedef struct Parser {
     bool in_table_constraints;
     AstForeignKey *last_foreign_key;
     GeneratedPart generated; /* It comes before the head of its constraint. */
+    u32 generated_offset;    /* Of GENERATED ALWAYS when it was taken for a type; 0: none. */
     Token constraint_name;   /* CONSTRAINT name in force; bytes 0: none */
     Span constraint_clause;  /* That clause, until a constraint follows. */
     AstFkAction on_delete, on_update;

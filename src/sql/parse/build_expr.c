@@ -438,6 +438,12 @@ parse__in_list(Parser *P, Operand operand, int negated, AstExprs list, Token clo
     Operand result;
     AstIn *in = in_new(P, operand, negated, height_of_list(list), token_end(close), &result);
     if (in == NULL) return result;
+    /* x IN ((SELECT ...)) is x IN (SELECT ...). */
+    if (list.count == 1 && list.items[0]->kind == AST_EXPR_SUBQUERY) {
+        in->kind = AST_IN_SELECT;
+        in->select = list.items[0]->u.select;
+        return result;
+    }
     in->kind = AST_IN_LIST;
     in->list = list;
     return result;

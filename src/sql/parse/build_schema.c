@@ -48,9 +48,42 @@ flush_constraint_name(Parser *P)
     P->constraint_clause = (Span){0};
 }
 
+/* `text` without its last `word` and the blanks before that, if it ends so. */
+static bool
+strip_word(Slice *text, Slice word)
+{
+    if (text->bytes < word.bytes) return false;
+    size_t bytes = text->bytes - word.bytes;
+    if (!slice_equal_nocase(SLICE(text->p + bytes, word.bytes), word)) return false;
+    while (bytes > 0 && (text->p[bytes - 1] == ' ' ||
+                         (text->p[bytes - 1] >= '\t' && text->p[bytes - 1] <= '\r')))
+        bytes--;
+    text->bytes = bytes;
+    return true;
+}
+
+/*
+ * In `a INT GENERATED ALWAYS AS (...)` the two words fall back to names and become part of the
+ * type. Take them off again, as SQLite does; ALWAYS alone goes too.
+ */
+static Span
+type_plain(Parser *P, Span type)
+{
+    P->generated_offset = 0;
+    if (type.bytes < 16) return type;
+    Slice text = SLICE(P->text + type.offset, type.bytes);
+    if (!strip_word(&text, SLICE_LITERAL("always"))) return type;
+    size_t before = text.bytes;
+    if (strip_word(&text, SLICE_LITERAL("generated"))) {
+        P->generated_offset = type.offset + (u32)before - 9;
+    }
+    return (Span){type.offset, (u32)text.bytes};
+}
+
 void
 parse__column_begin(Parser *P, Token name, Span type)
 {
+    type = type_plain(P, type);
     flush_constraint_name(P);
     P->constraint_name = TOKEN_NONE;
     AstColumnDef *column = LIST_ADD(P, &P->columns);
@@ -188,6 +221,9 @@ parse__generated_end(Parser *P, Token word)
 {
     AstConstraint *constraint = constraint_add(P, AST_CONSTRAINT_GENERATED, word);
     if (constraint == NULL) return;
+    if (P->generated_offset != 0 && constraint == &constraints_here(P)->items[0]) {
+        constraint->span = span_between(P->generated_offset, span_end(constraint->span));
+    }
     constraint->expr = P->generated.expr;
     constraint->expr_text = P->generated.text;
     constraint->stored = P->generated.stored;

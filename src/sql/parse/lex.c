@@ -421,7 +421,7 @@ lex_other(const u8 *p, const u8 *end, u8 class, Token *token)
     if (token->code == TK_ILLEGAL) token->extra = 1;
 }
 
-/* Every token that is no plain word and no single byte; also whatever follows a comment. */
+/* Any token, and whatever stands behind comments. */
 static NOINLINE void
 lex_rare(const u8 *text, const u8 *p, const u8 *end, Token *token_out)
 {
@@ -445,19 +445,58 @@ lex_rare(const u8 *text, const u8 *p, const u8 *end, Token *token_out)
     }
 }
 
+/* Digits only, and nothing behind them that could belong to the number; 0: not so simple. */
+static ALWAYS_INLINE u32
+plain_digits(const u8 *p, const u8 *end)
+{
+    const u8 *start = p;
+    do {
+        p++;
+    } while (p < end && (byte_class[*p] & DIGIT_BYTE) != 0);
+    u8 behind = byte_at(p, end);
+    return behind == '.' || (byte_class[behind] & WORD_BYTE) != 0 ? 0 : (u32)(p - start);
+}
+
+/* The common tokens are done here, all others in lex_rare(). */
 void
 lex__next(const u8 *text, const u8 *end, u32 offset, Token *token_out)
 {
     const u8 *p = skip_blanks(text + offset, end);
     u8 class = p < end ? byte_class[*p] & CLASS_MASK : BC_END;
+    u32 bytes = 1;
+    u16 code;
     if (LIKELY(class == BC_WORD)) {
         *token_out = (Token){.offset = (u32)(p - text)};
         lex_word(p, end, token_out);
-    } else if (class == BC_SINGLE) {
-        *token_out = (Token){.offset = (u32)(p - text), .bytes = 1, .code = single_code[*p]};
-    } else {
-        lex_rare(text, p, end, token_out);
+        return;
     }
+    switch (class) {
+    case BC_SINGLE: code = single_code[*p]; break;
+    case BC_DOT:
+        if (is_digit(p + 1, end)) goto rare;
+        code = TK_DOT;
+        break;
+    case BC_QUESTION:
+        if (is_digit(p + 1, end)) goto rare;
+        code = TK_VARIABLE;
+        break;
+    case BC_EQUALS:
+        if (byte_at(p + 1, end) == '=') bytes = 2;
+        code = TK_EQ;
+        break;
+    case BC_LESS: code = lex_less(byte_at(p + 1, end), &bytes); break;
+    case BC_GREATER: code = lex_greater(byte_at(p + 1, end), &bytes); break;
+    case BC_DIGIT:
+        bytes = plain_digits(p, end);
+        if (bytes == 0) goto rare;
+        code = TK_INTEGER;
+        break;
+    default: goto rare;
+    }
+    *token_out = (Token){.offset = (u32)(p - text), .bytes = bytes, .code = code};
+    return;
+rare:
+    lex_rare(text, p, end, token_out);
 }
 
 u32

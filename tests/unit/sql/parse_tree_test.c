@@ -312,6 +312,34 @@ table_constraints(void **state)
 }
 
 static void
+generated_always_is_no_type(void **state)
+{
+    (void)state;
+    AstStatement *s = parse("CREATE TABLE t (a, b INT GENERATED  ALWAYS AS (a) STORED, c GENERATED "
+                            "ALWAYS AS (a), d BIG TEXT AS (a) CHECK (d))");
+    static const char *const types[] = {"", "INT", "", "BIG TEXT"};
+    static const char *const spans[] = {NULL, "GENERATED  ALWAYS AS (a) STORED",
+                                        "GENERATED ALWAYS AS (a)", "AS (a)"};
+    for (u32 i = 0; i < 4; i++) {
+        AstColumnDef *column = &s->u.create_table->columns.items[i];
+        assert_span(s, column->type, types[i]);
+        if (spans[i] != NULL) assert_span(s, column->constraints.items[0].span, spans[i]);
+    }
+}
+
+static void
+a_lone_subquery_in_a_list_is_the_list(void **state)
+{
+    (void)state;
+    AstResults r =
+        arm_of(parse("SELECT a IN ((SELECT 1)), a IN ((SELECT 1), 2), a IN ()"))->results;
+    assert_int_equal(r.items[0].expr->u.in->kind, AST_IN_SELECT);
+    assert_int_equal(r.items[1].expr->u.in->kind, AST_IN_LIST);
+    assert_int_equal(r.items[1].expr->u.in->list.count, 2);
+    assert_int_equal(r.items[2].expr->u.in->list.count, 0);
+}
+
+static void
 changes_of_data(void **state)
 {
     (void)state;
@@ -419,6 +447,9 @@ main(void)
         cmocka_unit_test_setup_teardown(parentheses_in_from, arena_up, arena_down),
         cmocka_unit_test_setup_teardown(stored_text_is_what_sqlite_keeps, arena_up, arena_down),
         cmocka_unit_test_setup_teardown(table_constraints, arena_up, arena_down),
+        cmocka_unit_test_setup_teardown(generated_always_is_no_type, arena_up, arena_down),
+        cmocka_unit_test_setup_teardown(a_lone_subquery_in_a_list_is_the_list, arena_up,
+                                        arena_down),
         cmocka_unit_test_setup_teardown(changes_of_data, arena_up, arena_down),
         cmocka_unit_test_setup_teardown(alterations, arena_up, arena_down),
         cmocka_unit_test_setup_teardown(pragma_values, arena_up, arena_down),
