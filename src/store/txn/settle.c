@@ -15,6 +15,7 @@
  */
 #include "store/store_private.h"
 
+#define PRUNED_ROW    32u
 #define SNAPSHOTS_MAX 128u /* Different ones; above the last of them every version stays. */
 
 void
@@ -199,7 +200,9 @@ prune_chain(Store *store, Tree *tree, Version *version, const u64 *snapshots, u6
         if (writer == NULL) break;
         u64 low = rt_load_relaxed(&writer->status);
         ASSERT(low != TXN_RUNNING && low <= high);
-        if (low == high || snapshot_between(snapshots, count, low, high)) {
+        bool needed = low == high || rt_load_acquire(&writer->ended) == 0 ||
+                      snapshot_between(snapshots, count, low, high);
+        if (needed) {
             high = low;
             link = &old->older;
             continue;
@@ -228,21 +231,22 @@ prune_below(Store *store, TxnState *state, const u64 *snapshots, u64 count)
     state->pruned = true;
 }
 
-/* The newest committed transactions that have not been looked at yet. */
-static void
-prune_new(Store *store, u64 mark, const u64 *snapshots, u64 count)
+/* A committed transaction that can be looked at and has not been.  Those come in at the new end,
+   nearly in order, so a row of old acquaintances ends the search. */
+static TxnState *
+unpruned(Store *store, u64 mark)
 {
-    for (;;) {
-        rt_latch_acquire(&store->commit_latch);
-        TxnState *state = store->queue_newest;
-        while (state != NULL &&
-               (rt_load_relaxed(&state->status) > mark || !is_safe(store, state))) {
-            state = state->older;
-        }
-        rt_latch_release(&store->commit_latch);
-        if (state == NULL || state->pruned) break;
-        prune_below(store, state, snapshots, count);
+    u32 known = 0;
+    rt_latch_acquire(&store->commit_latch);
+    TxnState *state = store->queue_newest;
+    for (; state != NULL && known < PRUNED_ROW; state = state->older) {
+        bool ready = rt_load_relaxed(&state->status) <= mark && is_safe(store, state) &&
+                     rt_load_acquire(&state->ended) != 0;
+        if (ready && !state->pruned) break;
+        known = ready ? known + 1 : 0;
     }
+    rt_latch_release(&store->commit_latch);
+    return known < PRUNED_ROW ? state : NULL;
 }
 
 /* ---- the pass ---- */
@@ -290,7 +294,10 @@ settle__run(Store *store, u64 budget)
     }
     /* Held up by a snapshot: drop what lies between snapshots, once for each commit. */
     bool held = state != NULL && rt_load_relaxed(&state->status) > horizon;
-    if (held) prune_new(store, mark, snapshots, count);
+    TxnState *next;
+    while (held && (next = unpruned(store, mark)) != NULL) {
+        prune_below(store, next, snapshots, count);
+    }
     if (store->has_doomed_trees) empty_doomed_trees(store);
     rt_mutex_unlock(&store->settle_mutex);
     return more;

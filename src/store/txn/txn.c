@@ -631,7 +631,7 @@ store_txn_commit(StoreTxn *txn, ErrMsg *msg)
     /* Committed: from here on nothing can take it back. */
     u64 lsn = state->lsn, dep = txn->dep, writes = state->count;
     StoreSync sync = (StoreSync)txn->sync;
-    wait__ended(txn, state);
+    wait__ended(txn, state); /* From here on the settler may free the state. */
     txn_release(txn);
     rt_fetch_add(&store->counters.commits, 1);
     err = commit_harden(store, sync, lsn, dep);

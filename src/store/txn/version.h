@@ -62,6 +62,7 @@ version_value(const Version *version)
 struct TxnState {
     RtU64 status; /* TXN_RUNNING, the commit timestamp, or TXN_ABORTED. */
     RtU32 doomed; /* A token owner has undone rows of this transaction. */
+    RtU32 ended;  /* Its task has let go of it: the list is the settler's. */
     bool full;    /* Committed with STORE_SYNC_FULL: valid once status is a timestamp. */
     bool pruned;  /* The settler has looked for versions that nobody needs. */
     bool owns_token;

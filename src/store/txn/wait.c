@@ -246,6 +246,7 @@ wait__ended(StoreTxn *txn, TxnState *state)
     state->waiters = NULL;
     wake_list(list);
     rt_latch_release(&store->wait_latch);
+    rt_store_release(&state->ended, 1);
 }
 
 /* Add our hold to the lock, making the lock if it is not there.  Wait latch held. */
