@@ -22,7 +22,7 @@ typedef struct Cte Cte;
 typedef struct WithScope WithScope;
 typedef struct BoundAgg BoundAgg;
 typedef struct BoundSub BoundSub;
-typedef struct BoundWrite BoundWrite;
+typedef struct PlanMemo PlanMemo;
 
 #define SOURCES_MAX      64u /* Tables of one join, as in SQLite. */
 #define VIEW_DEPTH_MAX   200u
@@ -214,6 +214,14 @@ typedef struct AggTrack {
     i64 deepest; /* -1: none yet */
 } AggTrack;
 
+/* plan/: what was planned already for a statement. */
+struct PlanMemo {
+    const void *def;
+    u8 variant;
+    void *made;
+    PlanMemo *next;
+};
+
 struct BoundSub {
     PlanSub sub; /* First: a PlanExpr's u.sub points here until it is lowered. */
     Query *query;
@@ -244,6 +252,11 @@ struct Binder {
     u32 use_capacity;
     const void *env; /* plan/: the environment while lowering. */
     u32 trigger_depth;
+    /* Plans inside of plans (triggers, actions of foreign keys). */
+    Binder *outer;
+    struct PlanMemo **memo;
+    u32 *reg_next;                 /* Counts registers, for the statement and all plans inside. */
+    u8 outer_conflict;             /* Conflict clause of the statement that fires this one. */
     const struct ViewFrame *views; /* Views being expanded. */
     const char *clause;            /* Inside a schema expression: for "... prohibited in %s". */
     u32 material_capacity;
@@ -338,6 +351,8 @@ bool bind__group_by(Binder *b, Core *core, const AstExprs *group, const AstResul
 BoundSub *bind__subquery(Binder *b, AstSelect *ast);
 bool bind__limit(Binder *b, Query *query, const AstExpr *limit, const AstExpr *offset);
 bool bind__with_push(Binder *b, AstWith *with);
+Query *bind__view(Binder *b, const TableDef *view);
+Source *bind__query_source(Binder *b, Query *query, const char *name);
 Cte *bind__find_cte(Binder *b, const AstName *name);
 Query *bind__cte(Binder *b, Cte *cte);
 /* A query of one core without results, for UPDATE, DELETE and index builds. */

@@ -47,8 +47,8 @@ bind__table_source(Binder *b, const TableDef *table, const char *name)
     return source;
 }
 
-static Source *
-query_source(Binder *b, Query *query, const char *name)
+Source *
+bind__query_source(Binder *b, Query *query, const char *name)
 {
     Source *source = bind__source_new(b, SOURCE_QUERY, name);
     if (source == NULL || !source_columns(b, source, query->column_count)) return NULL;
@@ -101,8 +101,8 @@ view_select(Binder *b, const TableDef *view, const AstCreateView *ast)
     return query;
 }
 
-static Query *
-bind_view(Binder *b, const TableDef *view)
+Query *
+bind__view(Binder *b, const TableDef *view)
 {
     u32 depth = 0;
     for (const ViewFrame *frame = b->views; frame != NULL; frame = frame->outer, depth++) {
@@ -250,8 +250,8 @@ table_item(Binder *b, const AstFromItem *item)
     const TableDef *table = bind__find_table(b, &item->schema, &item->name);
     if (table == NULL) return NULL;
     if (table->is_view) {
-        Query *query = bind_view(b, table);
-        Source *source = query == NULL ? NULL : query_source(b, query, name);
+        Query *query = bind__view(b, table);
+        Source *source = query == NULL ? NULL : bind__query_source(b, query, name);
         if (source == NULL) return NULL;
         source->view_body = true;
         source->schema = table->schema;
@@ -300,7 +300,7 @@ subquery_item(Binder *b, const AstFromItem *item)
     if (query == NULL) return NULL;
     const char *name = item_name(b, item);
     if (name == NULL) return NULL;
-    Source *source = query_source(b, query, name);
+    Source *source = bind__query_source(b, query, name);
     /* What the subquery reads of outer queries, this one reads. */
     Query *own = here->core->query;
     if (source != NULL && query->outer_level < own->outer_level)

@@ -202,6 +202,19 @@ PlanNode *plan__filter(Binder *b, PlanNode *input, PlanExpr *condition);
 PlanNode *plan__limit(Binder *b, PlanNode *input, const Query *query);
 bool plan__has_rows(Binder *b, Source *source);
 
+/* ---- trigger.c, foreign.c ---- */
+
+/* What was planned already for a statement, by the definition it came from. */
+enum { PLAN_MEMO_FOREIGN = 100, PLAN_MEMO_INNER }; /* Below: a trigger under that Conflict. */
+void *plan__memo_find(Binder *b, const void *def, u8 variant);
+bool plan__memo_add(Binder *b, const void *def, u8 variant, void *made);
+Plan *plan__inner_new(Binder *b);
+void plan__inner_begin(Binder *b, Binder *inner, Plan *plan, Slice sql);
+bool plan__inner_end(Binder *b, Binder *inner);
+Scope *plan__row_scope(Binder *b, const TableDef *table, u32 old_reg, bool has_old, bool has_new);
+/* Any statement that can be planned, into b->plan; planner.c. */
+bool plan__any(Binder *b, const AstStatement *ast);
+
 /* ---- words.c ---- */
 
 bool plan__name_scan(Binder *b, PlanNode *node, const char *name, u8 join, bool for_write);
@@ -219,11 +232,13 @@ bool plan__delete(Binder *b, const AstDelete *ast);
 typedef struct Target {
     PlanWrite *write;
     const TableDef *table;
-    Source *source; /* Whole in `row`: cells 0.., the rowid last. */
+    const TableDef *stored; /* As the catalog has it: differs for views. */
+    Source *source;         /* Whole in `row`: cells 0.., the rowid last. */
     Layout *row;
     Env *env; /* Of that row. */
 } Target;
 
+bool plan__may_change(Binder *b, const TableDef *table, u8 kind);
 /* Find the target and check that it may be written. */
 const TableDef *plan__target_table(Binder *b, const AstTarget *ast);
 bool
@@ -237,7 +252,13 @@ typedef struct SetList {
     u32 count;
 } SetList;
 bool plan__bind_sets(Binder *b, Target *target, const AstSets *sets, SetList *out);
-u8 plan__conflict(u8 ast_conflict);
+/* The statement's conflict clause; one further out overrides it. */
+u8 plan__conflict(const Binder *b, u8 ast_conflict);
+/* The triggers of `stored`, the catalog's definition of the target. */
+bool plan__triggers(Binder *b, Target *target, const TableDef *stored);
+bool plan__foreign_keys(Binder *b, Target *target);
+/* A view as if it were a table: the catalog knows no columns of views. */
+const TableDef *plan__view_table(Binder *b, const TableDef *view, Query **query_out);
 bool plan__columns(Binder *b, const QueryColumn *column, u32 count);
 /* Does the expression read that column of the source? */
 bool plan__reads_column(const PlanExpr *e, const Source *source, u32 column);

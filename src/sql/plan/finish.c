@@ -152,8 +152,10 @@ walk_node(Finish *f, PlanNode *node, u64 *reads)
 bool
 plan__finish(Binder *b, Plan *plan)
 {
-    if (plan->reg_count == 0) return true;
-    Finish f = {.b = b, .words = (plan->reg_count + 63) / 64};
+    u32 regs = *b->reg_next;
+    plan->reg_count = regs;
+    if (regs == 0) return true;
+    Finish f = {.b = b, .words = (regs + 63) / 64};
     u64 *reads = BIND_ARRAY(b, u64, f.words);
     if (reads == NULL) return false;
     walk_node(&f, plan->root, reads);

@@ -218,7 +218,7 @@ lower_across(Binder *b, const PlanExpr *e, Env *env)
     }
     entry = entry_push(b, env);
     if (entry == NULL) return NULL;
-    *entry = (EnvEntry){e->u.bound.of, e->u.bound.column, b->plan->reg_count++, from};
+    *entry = (EnvEntry){e->u.bound.of, e->u.bound.column, (*b->reg_next)++, from};
     return make_reg(b, entry->reg, e);
 }
 

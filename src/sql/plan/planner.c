@@ -77,8 +77,8 @@ plan_select(Binder *b, AstSelect *ast)
     return b->plan->root != NULL && plan__columns(b, query->column, query->column_count);
 }
 
-static bool
-plan_any(Binder *b, const AstStatement *ast)
+bool
+plan__any(Binder *b, const AstStatement *ast)
 {
     switch (ast->kind) {
     case AST_STMT_SELECT: return plan_select(b, ast->u.select);
@@ -103,7 +103,14 @@ plan_run(const PlanContext *ctx, const AstStatement *ast, Plan *plan, ErrMsg *ms
                 .msg = msg,
                 .sql = ast->text,
                 .sql_is_main = true};
-    bool good = plan_params(&b, ast) && plan_any(&b, ast) && plan__finish(&b, plan);
+    PlanMemo *memo = NULL;
+    u32 regs = 0;
+    b.memo = &memo;
+    b.reg_next = &regs;
+    bool good = plan_params(&b, ast) && plan__any(&b, ast) && plan__finish(&b, plan);
+    for (; memo != NULL; memo = memo->next) {
+        if (memo->variant == PLAN_MEMO_INNER) ((Plan *)memo->made)->reg_count = regs;
+    }
     if (good && ast->explain == AST_EXPLAIN_QUERY_PLAN) good = plan__explain(&b);
     arena_free(&scratch);
     ASSERT(good == (b.err == OK));

@@ -23,6 +23,7 @@ binder_init(Binder *b, const PlanContext *ctx, Plan *plan, Arena *arena, Arena *
             ErrMsg *msg)
 {
     *b = (Binder){.ctx = ctx, .plan = plan, .scratch = scratch, .arena = arena, .msg = msg};
+    b->reg_next = &plan->reg_count;
 }
 
 Err

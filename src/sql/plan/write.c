@@ -231,21 +231,30 @@ plan__insert(Binder *b, const AstInsert *ast)
         !bind__authorize(b, PLAN_AUTH_INSERT, table->name, NULL, table->schema, &ignore))
         return false;
     Target target = {0};
-    target.table = table;
     /* The source is bound before the target counts as used, so that reading it shows. */
-    Target early = {.table = table, .source = bind__table_source(b, table, table->name)};
+    if (!plan__may_change(b, table, WRITE_INSERT)) return false;
+    Target early = {.table = table};
+    Query *view = NULL;
+    if (table->is_view) early.table = plan__view_table(b, table, &view);
+    if (early.table == NULL) return false;
+    early.source = bind__table_source(b, early.table, table->name);
     early.write = KEEP_NEW(b, PlanWrite);
     if (early.source == NULL || early.write == NULL) return false;
-    if (table->is_view) {
-        bind__fail(b, ERR_SQL, "cannot modify %s because it is a view", table->name);
-        return false;
-    }
     if (!insert_source(b, &early, ast)) return false;
     if (!plan__target_init(b, &target, table, &ast->target, WRITE_INSERT)) return false;
     target.write->source = early.write->source;
     target.write->collect = early.write->collect;
     target.write->value_cell = early.write->value_cell;
-    target.write->conflict = plan__conflict((u8)ast->conflict);
+    target.write->conflict = plan__conflict(b, (u8)ast->conflict);
+    if (table->is_view && ast->upserts.count > 0) {
+        bind__fail(b, ERR_SQL, "cannot UPSERT a view");
+        return false;
+    }
+    if (table->autoincrement) {
+        target.write->sequence = catalog_view_table(b->ctx->catalog, bind__text(table->schema),
+                                                    SLICE_LITERAL("sqlite_sequence"), NULL);
+    }
     return plan__target_table_parts(b, &target) && plan_upserts(b, &target, ast) &&
-           plan__returning(b, &target, &ast->returning);
+           plan__returning(b, &target, &ast->returning) && plan__foreign_keys(b, &target) &&
+           plan__triggers(b, &target, table);
 }

@@ -58,6 +58,10 @@ static bool
 push_key(Binder *b, Target *target, ExprList *out)
 {
     const TableDef *table = target->table;
+    for (u32 i = 0; table->is_view && i < table->column_count; i++) {
+        if (!bind__push(b, out, bind__column(b, target->source, i, (Span){0, 0}))) return false;
+    }
+    if (table->is_view) return true;
     if (!table->without_rowid)
         return bind__push(b, out, bind__column(b, target->source, COLUMN_ROWID, (Span){0, 0}));
     for (u32 i = 0; i < table->primary_key->key_columns; i++) {
@@ -153,7 +157,9 @@ must_collect(const Target *target, const Change *change, const SetList *sets)
 {
     const PlanWrite *write = target->write;
     if (change->core->source_count != 1 || write->returning_count > 0) return true;
-    if (target->table->foreign_key_count > 0 || write->trigger_count > 0) return true;
+    if (write->foreign_key_count > 0 || write->foreign_child_count > 0 ||
+        write->trigger_count > 0 || target->table->is_view)
+        return true;
     const PlanScan *scan = only_scan(write->source);
     if (scan == NULL || write->source->klass != PLAN_TOTAL) return true;
     for (u32 i = 0; i < change->core->where.count; i++) {
@@ -178,27 +184,19 @@ must_collect(const Target *target, const Change *change, const SetList *sets)
     return false;
 }
 
-static bool
-refuse_view(Binder *b, const TableDef *table)
-{
-    if (!table->is_view) return true;
-    bind__fail(b, ERR_SQL, "cannot modify %s because it is a view", table->name);
-    return false;
-}
-
 bool
 plan__update(Binder *b, const AstUpdate *ast)
 {
     if (!bind__with_push(b, ast->with)) return false;
     const TableDef *table = plan__target_table(b, &ast->target);
-    if (table == NULL || !refuse_view(b, table)) return false;
+    if (table == NULL || !plan__may_change(b, table, WRITE_UPDATE)) return false;
     Target target = {0};
     Change change = {0};
     if (!plan__target_init(b, &target, table, &ast->target, WRITE_UPDATE)) return false;
     if (!change_begin(b, &change, &target, ast->from)) return false;
     SetList sets = {0};
     PlanWrite *write = target.write;
-    write->conflict = plan__conflict((u8)ast->conflict);
+    write->conflict = plan__conflict(b, (u8)ast->conflict);
     bool good = plan__bind_sets(b, &target, &ast->sets, &sets) &&
                 bind__conjuncts(b, ast->where, &change.core->where, 0) &&
                 change_on(b, &change, ast->from);
@@ -209,7 +207,7 @@ plan__update(Binder *b, const AstUpdate *ast)
     /* The scan needs what WHERE needs; SET reads the row as the row program loads it. */
     Join join = {0};
     u8 *used = target.source->used;
-    target.source->used = BIND_ARRAY(b, u8, table->column_count + 1u);
+    target.source->used = BIND_ARRAY(b, u8, target.table->column_count + 1u);
     if (target.source->used == NULL) return false;
     for (u32 i = 0; i <= table->column_count; i++)
         target.source->used[i] = 0;
@@ -222,7 +220,7 @@ plan__update(Binder *b, const AstUpdate *ast)
             }
         }
     }
-    for (u32 i = 0; change.core->source_count > 1 && i <= table->column_count; i++)
+    for (u32 i = 0; change.core->source_count > 1 && i <= target.table->column_count; i++)
         target.source->used[i] |= used[i];
     write->source = change_source(b, &change, &target, &join, false);
     if (write->source == NULL) return false;
@@ -230,6 +228,7 @@ plan__update(Binder *b, const AstUpdate *ast)
     if (write->set_expr == NULL) return false;
     if (!plan__target_table_parts(b, &target)) return false;
     if (!plan__returning(b, &target, &ast->returning)) return false;
+    if (!plan__foreign_keys(b, &target) || !plan__triggers(b, &target, table)) return false;
     write->collect = must_collect(&target, &change, &sets);
     return true;
 }
@@ -239,7 +238,7 @@ plan__delete(Binder *b, const AstDelete *ast)
 {
     if (!bind__with_push(b, ast->with)) return false;
     const TableDef *table = plan__target_table(b, &ast->target);
-    if (table == NULL || !refuse_view(b, table)) return false;
+    if (table == NULL || !plan__may_change(b, table, WRITE_DELETE)) return false;
     bool ignore;
     if (!bind__authorize(b, PLAN_AUTH_DELETE, table->name, NULL, table->schema, &ignore))
         return false;
@@ -256,8 +255,10 @@ plan__delete(Binder *b, const AstDelete *ast)
     if (write->source == NULL) return false;
     if (!plan__target_table_parts(b, &target)) return false;
     if (!plan__returning(b, &target, &ast->returning)) return false;
+    if (!plan__foreign_keys(b, &target) || !plan__triggers(b, &target, table)) return false;
     write->collect = must_collect(&target, &change, NULL);
     write->truncate = ast->where == NULL && ast->returning.count == 0 &&
-                      write->trigger_count == 0 && write->foreign_child_count == 0 && !ignore;
+                      write->trigger_count == 0 && write->foreign_child_count == 0 && !ignore &&
+                      !table->is_view && write->foreign_key_count == 0;
     return true;
 }

@@ -6,8 +6,9 @@
 #include "sql/plan/build.h"
 
 u8
-plan__conflict(u8 ast_conflict)
+plan__conflict(const Binder *b, u8 ast_conflict)
 {
+    if (b->outer_conflict != CONFLICT_DEFAULT) return b->outer_conflict;
     static const u8 map[] = {
         [AST_CONFLICT_DEFAULT] = CONFLICT_DEFAULT, [AST_CONFLICT_ROLLBACK] = CONFLICT_ROLLBACK,
         [AST_CONFLICT_ABORT] = CONFLICT_ABORT,     [AST_CONFLICT_FAIL] = CONFLICT_FAIL,
@@ -25,13 +26,72 @@ plan__target_table(Binder *b, const AstTarget *ast)
     return table;
 }
 
+const TableDef *
+plan__view_table(Binder *b, const TableDef *view, Query **query_out)
+{
+    Query *query = bind__view(b, view);
+    TableDef *table = query == NULL ? NULL : KEEP_NEW(b, TableDef);
+    if (table == NULL) return NULL;
+    *table = *view;
+    table->rowid_column = COLUMN_ROWID;
+    table->column_count = (u16)query->column_count;
+    table->stored_count = table->column_count;
+    table->column = KEEP_ARRAY(b, ColumnDef, query->column_count);
+    if (table->column == NULL) return NULL;
+    for (u32 i = 0; i < query->column_count; i++) {
+        table->column[i] = (ColumnDef){
+            .name = query->column[i].name,
+            .type_text = query->column[i].decl_type,
+            .affinity = query->column[i].affinity,
+            .collation = bind__collation_or_binary(query->column[i].collation),
+            .stored_index = (u16)i};
+    }
+    *query_out = query;
+    return table;
+}
+
+/* Does a trigger stand in for the change of a view? */
+static bool
+view_has_trigger(const Binder *b, const TableDef *view, u8 kind)
+{
+    static const u8 events[] = {[WRITE_INSERT] = AST_TRIGGER_INSERT,
+                                [WRITE_UPDATE] = AST_TRIGGER_UPDATE,
+                                [WRITE_DELETE] = AST_TRIGGER_DELETE};
+    const CatalogView *all = b->ctx->catalog;
+    for (u32 d = 0; d < all->count; d++) {
+        if (all->db[d].catalog == NULL || (d != view->database && d != 1)) continue;
+        const TriggerDef *const *list = NULL;
+        u32 count = catalog_triggers(all->db[d].catalog, view, &list);
+        for (u32 i = 0; i < count; i++) {
+            if (list[i]->event == events[kind]) return true;
+        }
+    }
+    return false;
+}
+
+bool
+plan__may_change(Binder *b, const TableDef *table, u8 kind)
+{
+    if (!table->is_view || view_has_trigger(b, table, kind)) return true;
+    bind__fail(b, ERR_SQL, "cannot modify %s because it is a view", table->name);
+    return false;
+}
+
 bool
 plan__target_init(Binder *b, Target *target, const TableDef *table, const AstTarget *ast, u8 kind)
 {
     const char *name = table->name;
     if (ast_name_present(&ast->alias)) name = bind__keep_text(b, ast->alias.text);
+    target->stored = table;
     target->table = table;
-    target->source = name == NULL ? NULL : bind__table_source(b, table, name);
+    if (table->is_view) {
+        Query *query = NULL;
+        target->table = plan__view_table(b, table, &query);
+        if (target->table == NULL || name == NULL) return false;
+        target->source = bind__query_source(b, query, name);
+    } else {
+        target->source = name == NULL ? NULL : bind__table_source(b, table, name);
+    }
     target->write = KEEP_NEW(b, PlanWrite);
     target->row = BIND_NEW(b, Layout);
     target->env = BIND_NEW(b, Env);
@@ -43,14 +103,14 @@ plan__target_init(Binder *b, Target *target, const TableDef *table, const AstTar
         target->source->indexed_by = bind__keep_text(b, ast->indexed_by.text);
     target->row->whole[0] = (WholeRow){target->source, 0};
     target->row->whole_count = 1;
-    target->row->columns = table->column_count + 1u;
+    target->row->columns = target->table->column_count + 1u;
     target->env->layout = target->row;
     target->write->kind = kind;
-    target->write->table = table;
+    target->write->table = target->table;
     target->write->counts_changes = true;
     b->plan->write = target->write;
     b->plan->read_only = false;
-    return bind__use_table(b, table, true);
+    return table->is_view || bind__use_table(b, table, true);
 }
 
 bool
@@ -244,6 +304,7 @@ bind_indexes(Binder *b, Target *target)
 bool
 plan__target_table_parts(Binder *b, Target *target)
 {
+    if (target->table->is_view) return true;
     if (target->write->kind != WRITE_DELETE && !bind_defaults(b, target)) return false;
     return bind_generated(b, target) && bind_checks(b, target) && bind_indexes(b, target);
 }
