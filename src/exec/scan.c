@@ -11,6 +11,7 @@
 
 #include "exec/exec__write.h"
 #include "exec/order.h"
+#include "exec/vexpr.h"
 
 #define RUN_BYTES BATCH_BYTES_MAX
 
@@ -299,12 +300,19 @@ exec__scan_decode(Exec *exec, Scan *scan, u32 entry, Cell *row, bool *keep_out)
 
 /* ---- the operator ---- */
 
+#define BY_COLUMN_MIN 16u /* Fewer rows are made row by row. */
+
 static void
 scan_next(Exec *exec, ExecNode *node, u32 want)
 {
     Scan *scan = (Scan *)node;
     u32 count = 0;
     Err err = OK;
+    scan->last_by_column = scan->by_column && want >= BY_COLUMN_MIN;
+    if (scan->last_by_column) {
+        exec__scan_batch_next(exec, scan, want);
+        return;
+    }
     if (node->streaming && scan->entry_of == NULL) {
         scan->entry_of = ARENA_NEW_ARRAY(&exec->arena, u32, BATCH_ROWS_MAX);
         if (scan->entry_of == NULL) {
@@ -351,7 +359,9 @@ scan_resume(Exec *exec, ExecNode *node, u32 used)
         scan->run_next = scan->run.rows;
         return OK;
     }
-    Slice key = scan->run.key[scan->entry_of[used - 1]];
+    u32 entry = scan->last_by_column ? scan->entry_first + batch_at(&node->out, used - 1)
+                                     : scan->entry_of[used - 1];
+    Slice key = scan->run.key[entry];
     buf_clear(&scan->behind);
     Err err = buf_append(&scan->behind, key.p, key.bytes);
     if (err != OK) return exec__fail(exec, err, NULL);
@@ -477,7 +487,11 @@ exec__scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     }
     if (err == OK && ps->low != NULL) err = exec__compile(exec, ps->low, &scan->low);
     if (err == OK && ps->high != NULL) err = exec__compile(exec, ps->high, &scan->high);
-    if (err == OK && ps->filter != NULL)
+    if (err == OK && ps->filter != NULL) {
         err = exec__compile_condition(exec, ps->filter, &scan->filter);
-    return err;
+    }
+    if (err != OK || scan->index != NULL || scan->codec != NULL) return err;
+    scan->by_column = ps->filter == NULL || exec__vexpr_fits(ps->filter);
+    if (!scan->by_column || ps->filter == NULL) return OK;
+    return exec__vexpr_open(exec, ps->filter, &scan->vfilter);
 }

@@ -50,9 +50,19 @@ typedef struct Scan {
     Slice point_key, point_value;
     Buf table_key;
     Cell *row; /* Scratch: one row of output cells. */
+    /* Column by column (scan_batch.c): rowid tables, and a filter that is total. */
+    bool by_column;
+    bool
+        last_by_column; /* The last batch was made so: row i is entry entry_first + its position. */
+    u32 entry_first;
+    struct VExpr *vfilter;
+    u8 **null; /* Per output column; NULL: buffers not made yet. */
+    u16 *sel;
 } Scan;
 
 /* Have at least one unread entry in scan->run, or scan->state == SCAN_DONE. */
 MUST_CHECK Err exec__scan_fill(Exec *exec, Scan *scan, u32 want);
+/* The operator's next() for scans with by_column. */
+void exec__scan_batch_next(Exec *exec, Scan *scan, u32 want);
 /* The output cells of an entry of the run; *keep_out false: outside of the range after all. */
 MUST_CHECK Err exec__scan_decode(Exec *exec, Scan *scan, u32 entry, Cell *row, bool *keep_out);

@@ -1,0 +1,292 @@
+/*
+ * scan_batch.c -- scans of rowid tables, a column at a time.
+ *
+ * A run of records becomes vectors: a column of integers an i64 array, of reals an f64 array,
+ * everything else cells that point into the run.  The kind is guessed from the declared type and
+ * kept as long as the values agree; the first that does not turns that column of that batch into
+ * cells.
+ *
+ * With a filter, only its columns are decoded for all rows; the others for the rows that passed.
+ * Damage and rare forms of records (wide directory, columns added later, long values) are left to
+ * the codec.
+ */
+#include "exec/exec__write.h"
+#include "exec/scan.h"
+#include "exec/vexpr.h"
+#include "value/record.h"
+
+typedef enum FieldCode {
+    FIELD_NULL = 0,
+    FIELD_INT = 1,
+    FIELD_REAL = 2,
+    FIELD_REAL_INT = 3,
+    FIELD_TEXT = 4,
+    FIELD_BLOB = 5,
+    FIELD_OTHER = 6
+} FieldCode;
+
+/* One field of a record in the usual form. */
+typedef struct Field {
+    u32 code;
+    u32 bytes;
+    const u8 *end;
+} Field;
+
+/* Field `place` of a record; FIELD_OTHER: ask the codec. */
+static ALWAYS_INLINE Field
+field_at(Slice record, u32 place)
+{
+    const u8 *p = record.p;
+    Field field = {.code = FIELD_OTHER};
+    if (UNLIKELY(record.bytes < 8 || p[0] != 0 || p[1] <= place)) return field;
+    const u8 *directory = p + 2;
+    u32 word = load_u16(directory + 2 * place);
+    u32 start = place > 0 ? load_u16(directory + 2 * place - 2) & 0xFFFu : 0;
+    u32 end = word & 0xFFFu;
+    const u8 *data = directory + 2 * (size_t)p[1];
+    size_t behind = (size_t)(data - p) + end;
+    if (UNLIKELY(end < start || behind > record.bytes || behind < 8)) return field;
+    return (Field){
+        .code = MIN_OF(word >> 12, (u32)FIELD_OTHER), .bytes = end - start, .end = data + end};
+}
+
+/* 1 to 8 bytes ending at `end`; at least 8 bytes of the record stand before it. */
+static ALWAYS_INLINE i64
+field_int(Field field)
+{
+    if (field.bytes == 0) return 0;
+    return (i64)load_u64(field.end - 8) >> (64 - 8 * field.bytes);
+}
+
+static ALWAYS_INLINE f64
+field_real(Field field)
+{
+    f64 r;
+    memcpy(&r, field.end - 8, sizeof(r));
+    return r;
+}
+
+/* Which rows of the run to decode: positions first..first+count, all or those of `sel`. */
+typedef struct Rows {
+    const Slice *key, *record; /* Of position 0. */
+    const u16 *sel;            /* NULL: all. */
+    u32 count;
+} Rows;
+
+static inline u32
+rows_at(const Rows *rows, u32 nth)
+{
+    return rows->sel != NULL ? rows->sel[nth] : nth;
+}
+
+/* Each gives how many rows it could do; the next one has another kind of value. */
+static u32
+decode_ints(const Rows *rows, u32 place, i64 *out, u8 *null, bool *has_null)
+{
+    for (u32 n = 0; n < rows->count; n++) {
+        u32 at = rows_at(rows, n);
+        Field field = field_at(rows->record[at], place);
+        if (LIKELY(field.code == FIELD_INT && field.bytes <= 8)) {
+            out[at] = field_int(field);
+            null[at] = 0;
+        } else if (field.code == FIELD_NULL) {
+            out[at] = 0;
+            null[at] = 1;
+            *has_null = true;
+        } else {
+            return n;
+        }
+    }
+    return rows->count;
+}
+
+static u32
+decode_reals(const Rows *rows, u32 place, f64 *out, u8 *null, bool *has_null)
+{
+    for (u32 n = 0; n < rows->count; n++) {
+        u32 at = rows_at(rows, n);
+        Field field = field_at(rows->record[at], place);
+        null[at] = 0;
+        if (field.code == FIELD_REAL_INT && field.bytes <= 8) {
+            out[at] = (f64)field_int(field);
+        } else if (field.code == FIELD_REAL && field.bytes == 8) {
+            out[at] = field_real(field);
+        } else if (field.code == FIELD_NULL) {
+            out[at] = 0.0;
+            null[at] = 1;
+            *has_null = true;
+        } else {
+            return n;
+        }
+    }
+    return rows->count;
+}
+
+/* A field that the fast form does not know. */
+static Err
+decode_slow(Exec *exec, Scan *scan, const Rows *rows, u32 at, u32 column, Cell *out)
+{
+    u16 table_column = scan->node.plan->u.scan.column[column];
+    Err err = table_decode(&scan->table, rows->key[at], rows->record[at], &table_column, 1,
+                           &scan->node.bytes, out);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
+static Err
+decode_cells(Exec *exec, Scan *scan, const Rows *rows, u32 column, u32 place, Cell *out)
+{
+    for (u32 n = 0; n < rows->count; n++) {
+        u32 at = rows_at(rows, n);
+        Field field = field_at(rows->record[at], place);
+        Err err = OK;
+        switch (field.code) {
+        case FIELD_NULL: out[at] = cell_null(); break;
+        case FIELD_TEXT: out[at] = cell_text(field.end - field.bytes, field.bytes); break;
+        case FIELD_BLOB: out[at] = cell_blob(field.end - field.bytes, field.bytes); break;
+        default: err = decode_slow(exec, scan, rows, at, column, &out[at]); break;
+        }
+        if (err != OK) return err;
+    }
+    return OK;
+}
+
+static void
+decode_rowids(const Rows *rows, i64 *out)
+{
+    for (u32 n = 0; n < rows->count; n++) {
+        u32 at = rows_at(rows, n);
+        out[at] = table_key_rowid(rows->key[at]);
+    }
+}
+
+/* Make output column `column` for the rows. */
+static Err
+decode_column(Exec *exec, Scan *scan, const Rows *rows, u32 column)
+{
+    const TableDef *table = scan->node.plan->u.scan.table;
+    u16 number = scan->node.plan->u.scan.column[column];
+    void *buffer = scan->node.buffer[column];
+    u8 *null = scan->null[column];
+    Vec *vec = &scan->node.out.col[column];
+    bool has_null = false;
+    if (number == COLUMN_ROWID || number == table->rowid_column) {
+        decode_rowids(rows, buffer);
+        *vec = (Vec){.kind = VEC_INT, .u.i = buffer};
+        return OK;
+    }
+    u32 place = table->column[number].stored_index, done = 0;
+    switch (table->column[number].affinity) {
+    case AFFINITY_REAL:
+        done = decode_reals(rows, place, buffer, null, &has_null);
+        *vec = (Vec){.kind = VEC_REAL, .u.r = buffer, .null = has_null ? null : NULL};
+        break;
+    case AFFINITY_INTEGER:
+    case AFFINITY_NUMERIC:
+    case AFFINITY_BLOB:
+    case AFFINITY_NONE:
+        done = decode_ints(rows, place, buffer, null, &has_null);
+        *vec = (Vec){.kind = VEC_INT, .u.i = buffer, .null = has_null ? null : NULL};
+        break;
+    default: break;
+    }
+    if (done == rows->count && done > 0) return OK;
+    *vec = (Vec){.kind = VEC_CELL, .u.cell = buffer};
+    return decode_cells(exec, scan, rows, column, place, buffer);
+}
+
+static bool
+filter_reads(const Scan *scan, u32 column)
+{
+    const ExecProgram *filter = scan->filter;
+    for (u32 i = 0; filter != NULL && i < filter->column_count; i++) {
+        if (filter->column[i] == column) return true;
+    }
+    return false;
+}
+
+/* Columns that the filter reads, or the others. */
+static Err
+decode_columns(Exec *exec, Scan *scan, const Rows *rows, bool for_filter)
+{
+    Err err = OK;
+    for (u32 i = 0; err == OK && i < scan->node.plan->columns; i++) {
+        if (filter_reads(scan, i) != for_filter) continue;
+        err = decode_column(exec, scan, rows, i);
+    }
+    return err;
+}
+
+/* One chunk of the run as the output; *more_out: no row passed, go on. */
+static Err
+chunk_next(Exec *exec, Scan *scan, u32 want, bool *more_out)
+{
+    ExecNode *node = &scan->node;
+    u32 left = scan->run.rows - scan->run_next;
+    u32 count = scan->filter == NULL ? MIN_OF(left, want) : left;
+    Rows rows = {.key = scan->run.key + scan->run_next,
+                 .record = scan->run.value + scan->run_next,
+                 .count = count};
+    Err err = exec__out_reserve(exec, node, MAX_OF(count, want));
+    *more_out = false;
+    scan->entry_first = scan->run_next;
+    if (err != OK) return err;
+    if (scan->filter == NULL) {
+        err = decode_columns(exec, scan, &rows, false);
+        exec__out_rows(node, err == OK ? count : 0, err);
+        scan->run_next += count;
+        return err;
+    }
+    node->out.rows = count;
+    node->out.count = count;
+    node->out.sel = NULL;
+    u32 selected = 0, taken = 0;
+    err = decode_columns(exec, scan, &rows, true);
+    if (err == OK) {
+        err = exec__vselect(exec, scan->vfilter, &node->out, want, &node->bytes, scan->sel,
+                            &selected, &taken);
+    }
+    rows.sel = scan->sel;
+    rows.count = selected;
+    if (err == OK && selected > 0) err = decode_columns(exec, scan, &rows, false);
+    if (err != OK) return err;
+    scan->run_next += taken;
+    node->out.sel = scan->sel;
+    node->out.count = selected;
+    node->out.err = OK;
+    node->out.last = false;
+    *more_out = selected == 0;
+    return OK;
+}
+
+/* Buffers, at first use. */
+static Err
+scan_batch_ready(Exec *exec, Scan *scan)
+{
+    if (scan->null != NULL) return OK;
+    u32 columns = MAX_OF(scan->node.plan->columns, 1u);
+    scan->sel = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
+    u8 **null = ARENA_NEW_ARRAY(&exec->arena, u8 *, columns);
+    if (scan->sel == NULL || null == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    for (u32 i = 0; i < columns; i++) {
+        null[i] = arena_bytes(&exec->arena, BATCH_ROWS_MAX);
+        if (null[i] == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    }
+    scan->null = null;
+    return OK;
+}
+
+void
+exec__scan_batch_next(Exec *exec, Scan *scan, u32 want)
+{
+    ExecNode *node = &scan->node;
+    Err err = scan_batch_ready(exec, scan);
+    bool more = true;
+    while (err == OK && more) {
+        arena_reset(&node->bytes);
+        err = exec__scan_fill(exec, scan, want);
+        if (err != OK || scan->state == SCAN_DONE) break;
+        err = chunk_next(exec, scan, want, &more);
+        if (err == OK && !more) return;
+    }
+    exec__out_end(node, err);
+}
