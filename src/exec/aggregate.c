@@ -149,6 +149,18 @@ agg_is_new(Exec *exec, Agg *agg, u32 group, bool *new_out)
     return err == OK ? OK : exec__fail(exec, err, NULL);
 }
 
+Err
+exec__aggs_feed(Exec *exec, Aggs *aggs, u32 group, u32 i)
+{
+    Agg *agg = &aggs->agg[i];
+    if (agg->plan->distinct && agg->plan->arg_count > 0) {
+        bool is_new;
+        Err err = agg_is_new(exec, agg, group, &is_new);
+        if (err != OK || !is_new) return err;
+    }
+    return agg_step(exec, aggs, group, i, agg->argv);
+}
+
 static Err
 agg_row(Exec *exec, Aggs *aggs, u32 group, u32 i, const Cell *row, Arena *arena)
 {
@@ -164,12 +176,12 @@ agg_row(Exec *exec, Aggs *aggs, u32 group, u32 i, const Cell *row, Arena *arena)
         err = exec__eval_in(exec, agg->arg[k], row, arena, &agg->argv[k]);
         if (err != OK) return err;
     }
+    if (plan->order_count == 0) return exec__aggs_feed(exec, aggs, group, i);
     if (plan->distinct && plan->arg_count > 0) {
         bool is_new;
         err = agg_is_new(exec, agg, group, &is_new);
         if (err != OK || !is_new) return err;
     }
-    if (plan->order_count == 0) return agg_step(exec, aggs, group, i, agg->argv);
     agg->order_cell[0] = cell_int(group);
     agg->argv[plan->arg_count] = cell_int(group);
     for (u32 k = 0; k < plan->order_count; k++) {

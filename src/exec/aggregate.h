@@ -20,6 +20,10 @@ typedef struct Agg {
     Sorter sorter; /* ORDER BY */
     Cell *argv;    /* Scratch. */
     Cell *order_cell;
+    /* Whole batches (group_batch.c). */
+    struct VExpr **varg, *vfilter;
+    Vec *arg_vec;
+    u16 *sel;
 } Agg;
 
 typedef struct Aggs {
@@ -41,6 +45,8 @@ MUST_CHECK Err exec__aggs_group(Exec *exec, Aggs *aggs);
 /* Feed one input row to all aggregates of a group.  Bytes that live for the row only come from
    `arena`. */
 MUST_CHECK Err exec__aggs_row(Exec *exec, Aggs *aggs, u32 group, const Cell *row, Arena *arena);
+/* Feed agg->argv, which has passed the filter, to one aggregate without ORDER BY. */
+MUST_CHECK Err exec__aggs_feed(Exec *exec, Aggs *aggs, u32 group, u32 agg);
 /* All rows are in: feed what had to be sorted first. */
 MUST_CHECK Err exec__aggs_finish(Exec *exec, Aggs *aggs);
 /* Result of one aggregate. */

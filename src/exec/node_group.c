@@ -8,35 +8,13 @@
  * A row of `groups` holds the key cells of the group's first row, the bare columns of its
  * governing row and, with a governing min or max, its best value so far.
  */
-#include "exec/aggregate.h"
 #include "exec/exec__write.h"
+#include "exec/group.h"
 
 #define ASK_MIN 64u /* Ordered: rows to ask for, however few groups are wanted. */
 
-typedef struct Group {
-    ExecNode node;
-    ExecProgram **key, **bare;
-    KeyMaker maker;
-    KeySet keys;
-    Aggs aggs;
-    RowBuf groups;
-    u32 *order, *scratch, order_capacity;
-    Buf current;     /* Ordered: key bytes of the group at hand. */
-    bool complete;   /* All input is in the groups. */
-    Err pending;     /* Ordered: raised behind the groups that were whole before it. */
-    u32 next;        /* Group to show next, in order. */
-    const Batch *in; /* Ordered: the input batch at hand. */
-    u32 in_next;
-    bool row_kept;        /* The row at hand outlived its batch (after a trip): it comes next. */
-    Arena kept;           /* Its bytes. */
-    Cell *row, *key_cell; /* Scratch. */
-} Group;
-
-static inline u32
-key_count(const Group *group)
-{
-    return group->node.plan->u.group.key_count;
-}
+#define ASK_MIN      64u /* Ordered: rows to ask for, however few groups are wanted. */
+#define BY_BATCH_MIN 16u /* Fewer rows are taken one by one. */
 
 static void
 groups_clear(Group *group)
@@ -44,6 +22,7 @@ groups_clear(Group *group)
     exec__keyset_clear(&group->keys);
     exec__keymaker_reset(&group->maker);
     exec__aggs_clear(&group->aggs);
+    exec__group_map_clear(&group->map);
     exec__rowbuf_clear(&group->groups);
     group->next = 0;
 }
@@ -61,28 +40,27 @@ group_rewind(Exec *exec, ExecNode *node)
     exec__rewind(exec, node->input);
 }
 
-static Err
-group_new(Exec *exec, Group *group)
+Err
+exec__group_start(Exec *exec, Group *group)
 {
     Cell *cells;
     Err err = exec__rowbuf_add_empty(&group->groups, &cells);
     if (err != OK) return exec__fail(exec, err, NULL);
-    for (u32 i = 0; i < key_count(group); i++) {
+    for (u32 i = 0; i < exec__group_keys(group); i++) {
         err = exec__rowbuf_set(&group->groups, group->groups.rows - 1, i, &group->key_cell[i]);
         if (err != OK) return exec__fail(exec, err, NULL);
     }
     return exec__aggs_group(exec, &group->aggs);
 }
 
-/* Take the bare columns from the row at hand. */
-static Err
-bare_take(Exec *exec, Group *group, u32 number)
+Err
+exec__group_bare(Exec *exec, Group *group, u32 number)
 {
     for (u32 i = 0; i < group->node.plan->u.group.bare_count; i++) {
         Cell value;
         Err err = exec__eval_in(exec, group->bare[i], group->row, &group->node.bytes, &value);
         if (err != OK) return err;
-        err = exec__rowbuf_set(&group->groups, number, key_count(group) + i, &value);
+        err = exec__rowbuf_set(&group->groups, number, exec__group_keys(group) + i, &value);
         if (err != OK) return exec__fail(exec, err, NULL);
     }
     return OK;
@@ -99,7 +77,7 @@ row_governs(Exec *exec, Group *group, u32 number, bool is_first, bool *governs_o
     *governs_out = is_first;
     if (plan->u.group.bare_agg < 0) return OK;
     const Agg *agg = &group->aggs.agg[plan->u.group.bare_agg];
-    u32 best_column = key_count(group) + plan->u.group.bare_count;
+    u32 best_column = exec__group_keys(group) + plan->u.group.bare_count;
     const Cell *best = &exec__rowbuf_row(&group->groups, number)[best_column];
     if (agg->filter != NULL) {
         ExecTruth truth = EXEC_FALSE;
@@ -130,14 +108,24 @@ group_feed(Exec *exec, Group *group, u32 number, bool is_first)
     if (err != OK || group->node.plan->u.group.bare_count == 0) return err;
     bool governs;
     err = row_governs(exec, group, number, is_first, &governs);
-    return err == OK && governs ? bare_take(exec, group, number) : err;
+    return err == OK && governs ? exec__group_bare(exec, group, number) : err;
+}
+
+Err
+exec__group_find(Exec *exec, Group *group, u32 *number_out, bool *added_out)
+{
+    Slice key;
+    Err err = exec__key_make(&group->maker, group->key_cell, &key);
+    if (err == OK) err = exec__keyset_add(&group->keys, key, number_out, added_out);
+    if (err != OK) return exec__fail(exec, err, NULL);
+    return *added_out ? exec__group_start(exec, group) : OK;
 }
 
 /* The key cells of the row at hand, and their bytes. */
 static Err
 row_key(Exec *exec, Group *group, Slice *key_out)
 {
-    for (u32 i = 0; i < key_count(group); i++) {
+    for (u32 i = 0; i < exec__group_keys(group); i++) {
         Err err = exec__eval_in(exec, group->key[i], group->row, &group->node.bytes,
                                 &group->key_cell[i]);
         if (err != OK) return err;
@@ -149,14 +137,14 @@ row_key(Exec *exec, Group *group, Slice *key_out)
 static Err
 hash_row(Exec *exec, Group *group)
 {
-    Slice key;
     u32 number;
     bool added;
-    Err err = row_key(exec, group, &key);
-    if (err != OK) return err;
-    err = exec__keyset_add(&group->keys, key, &number, &added);
-    if (err != OK) return exec__fail(exec, err, NULL);
-    if (added) err = group_new(exec, group);
+    for (u32 i = 0; i < exec__group_keys(group); i++) {
+        Err err = exec__eval_in(exec, group->key[i], group->row, &group->node.bytes,
+                                &group->key_cell[i]);
+        if (err != OK) return err;
+    }
+    Err err = exec__group_find(exec, group, &number, &added);
     return err == OK ? group_feed(exec, group, number, added) : err;
 }
 
@@ -173,7 +161,7 @@ group_before(const void *arg, u32 a, u32 b)
     const PlanNode *plan = group->node.plan;
     const Cell *x = exec__rowbuf_row(&group->groups, a);
     const Cell *y = exec__rowbuf_row(&group->groups, b);
-    for (u32 i = 0; i < key_count(group); i++) {
+    for (u32 i = 0; i < exec__group_keys(group); i++) {
         int order = cell_compare(&x[i], &y[i], plan->u.group.key_collation[i]);
         bool desc = plan->u.group.key_desc != NULL && plan->u.group.key_desc[i];
         if (order != 0) return desc ? order > 0 : order < 0;
@@ -201,22 +189,34 @@ order_make(Exec *exec, Group *group, bool sort)
 }
 
 static Err
+hash_rows(Exec *exec, Group *group, const Batch *in, bool *first)
+{
+    Err err = OK;
+    for (u32 i = 0; err == OK && i < in->count; i++) {
+        exec__load_all(in, batch_at(in, i), group->row);
+        if (exec__group_keys(group) == 0) {
+            err = group_feed(exec, group, 0, *first);
+            *first = false;
+        } else {
+            err = hash_row(exec, group);
+        }
+    }
+    return err;
+}
+
+static Err
 hash_input(Exec *exec, Group *group)
 {
     Err err = OK;
-    if (key_count(group) == 0) err = group_new(exec, group);
+    if (exec__group_keys(group) == 0) err = exec__group_start(exec, group);
     bool first = true;
     while (err == OK) {
         const Batch *in = exec__next(exec, group->node.input, exec__demand(exec, BATCH_ROWS_MAX));
         arena_reset(&group->node.bytes);
-        for (u32 i = 0; err == OK && i < in->count; i++) {
-            exec__load_all(in, batch_at(in, i), group->row);
-            if (key_count(group) == 0) {
-                err = group_feed(exec, group, 0, first);
-                first = false;
-            } else {
-                err = hash_row(exec, group);
-            }
+        if (group->by_batch && in->count >= BY_BATCH_MIN) {
+            err = exec__group_batch(exec, group, in);
+        } else {
+            err = hash_rows(exec, group, in, &first);
         }
         if (err == OK) err = in->err;
         if (err == OK) err = exec__check(exec);
@@ -260,7 +260,7 @@ ordered_input(Exec *exec, Group *group, u32 want)
         if (is_new) {
             buf_clear(&group->current);
             err = buf_append(&group->current, key.p, key.bytes);
-            err = err != OK ? exec__fail(exec, err, NULL) : group_new(exec, group);
+            err = err != OK ? exec__fail(exec, err, NULL) : exec__group_start(exec, group);
         }
         if (err == OK) err = group_feed(exec, group, group->groups.rows - 1, is_new);
         if (err != OK) return err;
@@ -275,7 +275,7 @@ static void
 groups_show(Exec *exec, Group *group, u32 want)
 {
     ExecNode *node = &group->node;
-    u32 keys = key_count(group), bare = node->plan->u.group.bare_count;
+    u32 keys = exec__group_keys(group), bare = node->plan->u.group.bare_count;
     u32 count = MIN_OF(want, group->groups.rows - group->next), done = 0;
     Err err = exec__out_reserve(exec, node, MAX_OF(count, 1u));
     arena_reset(&node->bytes);
@@ -318,7 +318,7 @@ group_next(Exec *exec, ExecNode *node, u32 want)
     Group *group = (Group *)node;
     Err err = OK;
     if (!group->complete) {
-        if (node->plan->u.group.ordered && key_count(group) > 0) {
+        if (node->plan->u.group.ordered && exec__group_keys(group) > 0) {
             err = ordered_input(exec, group, want);
             if (err != OK) err = groups_cut(exec, group, err);
         } else {
@@ -341,7 +341,7 @@ static Err
 group_resume(Exec *exec, ExecNode *node, u32 used)
 {
     Group *group = (Group *)node;
-    bool ordered = node->plan->u.group.ordered && key_count(group) > 0;
+    bool ordered = node->plan->u.group.ordered && exec__group_keys(group) > 0;
     if (!ordered || group->complete || group->row_kept) {
         group->next -= node->out.count - used;
         return OK;
@@ -379,6 +379,7 @@ group_close(Exec *exec, ExecNode *node)
     arena_free(&group->kept);
     mem_free(group->order);
     mem_free(group->scratch);
+    exec__group_map_free(&group->map);
 }
 
 static const NodeOps group_ops = {.next = group_next,
@@ -411,5 +412,6 @@ exec__group_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     if (err == OK) {
         err = exec__aggs_open(exec, &group->aggs, plan->u.group.agg, plan->u.group.agg_count);
     }
-    return err;
+    if (err != OK || (plan->u.group.ordered && keys > 0)) return err;
+    return exec__group_batch_open(exec, group);
 }

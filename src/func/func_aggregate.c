@@ -1,13 +1,10 @@
 /*
  * func_aggregate.c -- count, sum, total, avg, min, max, group_concat.
  *
- * sum(): while all values are integers the sum and its lowest and highest prefix are kept in 128
- * bits, so that runs of rows can be combined in order and still tell whether some prefix left
- * int64.  From the first real (or the first overflow) on, a Kahan-Babuska-Neumaier sum runs beside.
+ * The state of sum(), total() and avg() is value/sum.h's, so that exec can feed it by itself.
  */
 #include "func/func_private.h"
-
-__extension__ typedef __int128 i128;
+#include "value/sum.h"
 
 /* ---- count ---- */
 
@@ -43,99 +40,6 @@ combine_count(FuncCall *call, const void *other)
 
 /* ---- sums ---- */
 
-typedef struct Sum {
-    i128 whole, low, high; /* Sum of the integers; its lowest and highest prefix. */
-    f64 r, error;          /* Once `approximate`: the sum is r + error. */
-    i64 count;
-    bool approximate;
-    bool real; /* A real was seen: integers no longer overflow. */
-} Sum;
-
-static bool
-fits_int64(i128 v)
-{
-    return v >= I64_MIN && v <= I64_MAX;
-}
-
-static f64
-magnitude(f64 r)
-{
-    return r < 0 ? -r : r;
-}
-
-static void
-sum_add_real(Sum *sum, f64 r)
-{
-    f64 total = sum->r + r;
-    if (magnitude(sum->r) > magnitude(r)) {
-        sum->error += (sum->r - total) + r;
-    } else {
-        sum->error += (r - total) + sum->r;
-    }
-    sum->r = total;
-}
-
-/* Integers that a real cannot hold go in two parts. */
-#define EXACT_LIMIT ((i64)1 << 52)
-#define LOW_PART    16384
-
-static void
-sum_add_int(Sum *sum, i64 i)
-{
-    if (i > -EXACT_LIMIT && i < EXACT_LIMIT) {
-        sum_add_real(sum, (f64)i);
-        return;
-    }
-    i64 low = i % LOW_PART;
-    sum_add_real(sum, (f64)(i - low));
-    sum_add_real(sum, (f64)low);
-}
-
-/* From an integer sum to an approximate one. */
-static void
-sum_go_approximate(Sum *sum, i128 whole)
-{
-    sum->approximate = true;
-    sum->error = 0.0;
-    if (whole > -EXACT_LIMIT && whole < EXACT_LIMIT) {
-        sum->r = (f64)whole;
-        return;
-    }
-    i128 low = whole % LOW_PART;
-    sum->r = (f64)(whole - low);
-    sum->error = (f64)low;
-}
-
-static void
-sum_integer(Sum *sum, i64 i, bool add)
-{
-    if (!sum->real) {
-        i128 before = sum->whole;
-        sum->whole += add ? (i128)i : -(i128)i;
-        if (sum->whole < sum->low) sum->low = sum->whole;
-        if (sum->whole > sum->high) sum->high = sum->whole;
-        if (!sum->approximate) {
-            if (fits_int64(sum->whole)) return;
-            sum_go_approximate(sum, before);
-        }
-    }
-    if (add) {
-        sum_add_int(sum, i);
-    } else if (i != I64_MIN) {
-        sum_add_int(sum, -i);
-    } else {
-        sum_add_int(sum, I64_MAX);
-        sum_add_int(sum, 1);
-    }
-}
-
-static void
-sum_real(Sum *sum, f64 r)
-{
-    if (!sum->approximate) sum_go_approximate(sum, sum->whole);
-    sum_add_real(sum, r);
-}
-
 static Err
 step_sum(FuncCall *call, u32 argc, const Cell *argv)
 {
@@ -143,12 +47,10 @@ step_sum(FuncCall *call, u32 argc, const Cell *argv)
     Sum *sum = call->state;
     Cell number = cell_numeric_value(argv);
     if (number.type == CELL_NULL) return OK;
-    sum->count++;
     if (number.type == CELL_INT) {
-        sum_integer(sum, number.u.i, true);
+        sum_feed_int(sum, number.u.i);
     } else {
-        sum_real(sum, cell_to_real(&number));
-        sum->real = true;
+        sum_feed_real(sum, cell_to_real(&number));
     }
     return OK;
 }
@@ -179,7 +81,8 @@ combine_sum(FuncCall *call, const void *state)
         if (sum->whole + other->low < sum->low) sum->low = sum->whole + other->low;
         if (sum->whole + other->high > sum->high) sum->high = sum->whole + other->high;
         sum->whole += other->whole;
-        if (!fits_int64(sum->low) || !fits_int64(sum->high)) sum_go_approximate(sum, sum->whole);
+        if (!sum_fits_int64(sum->low) || !sum_fits_int64(sum->high))
+            sum_go_approximate(sum, sum->whole);
         return OK;
     }
     Sum behind = *other;
@@ -204,7 +107,7 @@ value_sum(FuncCall *call, Cell *result_out)
 {
     const Sum *sum = call->state;
     if (sum->count <= 0) return OK;
-    if (!sum->real && (!fits_int64(sum->low) || !fits_int64(sum->high))) {
+    if (!sum->real && (!sum_fits_int64(sum->low) || !sum_fits_int64(sum->high))) {
         return err_set(call->msg, ERR_SQL, "integer overflow");
     }
     *result_out = sum->approximate ? cell_real(sum_as_real(sum)) : cell_int((i64)sum->whole);
@@ -401,17 +304,18 @@ free_concat(FuncCall *call)
     buf_free(&concat->separators);
 }
 
-#define COUNT_DEF(argc)                                                                       \
-    {                                                                                         \
-        .name = "count", .argc_min = argc, .argc_max = argc, .kind = FUNC_AGGREGATE,          \
-        .flags = FUNC_INNOCUOUS | FUNC_COUNT, .state_bytes = sizeof(i64), .step = step_count, \
-        .inverse = inverse_count, .value = value_count, .combine = combine_count              \
-    }
-#define SUM_DEF(n, value_fn, f)                                                      \
+#define COUNT_DEF(argc)                                                              \
     {                                                                                \
-        .name = n, .argc_min = 1, .argc_max = 1, .kind = FUNC_AGGREGATE,             \
-        .flags = FUNC_INNOCUOUS | (f), .state_bytes = sizeof(Sum), .step = step_sum, \
-        .inverse = inverse_sum, .value = value_fn, .combine = combine_sum            \
+        .name = "count", .argc_min = argc, .argc_max = argc, .kind = FUNC_AGGREGATE, \
+        .flags = FUNC_INNOCUOUS | FUNC_COUNT, .state_bytes = sizeof(i64),            \
+        .kernel = FUNC_KERNEL_COUNT, .step = step_count, .inverse = inverse_count,   \
+        .value = value_count, .combine = combine_count                               \
+    }
+#define SUM_DEF(n, value_fn, f)                                                               \
+    {                                                                                         \
+        .name = n, .argc_min = 1, .argc_max = 1, .kind = FUNC_AGGREGATE,                      \
+        .flags = FUNC_INNOCUOUS | (f), .state_bytes = sizeof(Sum), .kernel = FUNC_KERNEL_SUM, \
+        .step = step_sum, .inverse = inverse_sum, .value = value_fn, .combine = combine_sum   \
     }
 #define EXTREME_DEF(n, f)                                                         \
     {                                                                             \

@@ -83,12 +83,20 @@ typedef enum FuncFlags {
     FUNC_ORDERED = 8192       /* Aggregate whose result depends on the order of rows. */
 } FuncFlags;
 
+/* Aggregates whose state exec may feed by itself, in any mix with step(): the layout is known. */
+typedef enum FuncKernel {
+    FUNC_KERNEL_NONE,
+    FUNC_KERNEL_COUNT, /* i64: rows, or values that are not NULL. */
+    FUNC_KERNEL_SUM    /* Sum (value/sum.h) of the values. */
+} FuncKernel;
+
 struct FuncDef {
     const char *name; /* Lower case. */
     i16 argc_min;
     i16 argc_max; /* -1: any number. */
     u8 kind;      /* FuncKind */
     u32 flags;
+    u8 kernel; /* FuncKernel; set by the built-in definitions only. */
     u32 state_bytes;
     FuncScalar scalar;
     FuncStep step;
