@@ -21,7 +21,19 @@ typedef struct BlockHead {
 } BlockHead;
 
 STATIC_ASSERT(sizeof(BlockHead) == 16);
-#define BLOCK_MAGIC 0x5745464du
+#define BLOCK_MAGIC        0x5745464du /* From malloc. */
+#define BLOCK_MAGIC_SOURCE 0x5745464eu /* From the source set. */
+
+static const MemSource *mem_source;
+
+static const MemSource *mem_source_last; /* Frees what it gave, also after it was unset. */
+
+void
+mem_set_source(const MemSource *source)
+{
+    mem_source = source;
+    if (source != NULL) mem_source_last = source;
+}
 
 static _Atomic i64 fail_countdown; /* 0: disarmed; n: the nth allocation fails. */
 static _Atomic bool fail_onwards;
@@ -58,6 +70,13 @@ mem_live_blocks(void)
 #endif
 }
 
+void
+mem_note_dropped(u64 blocks)
+{
+    (void)blocks;
+    LIVE_ADD(-blocks);
+}
+
 static bool
 fails_now(void)
 {
@@ -78,7 +97,7 @@ static BlockHead *
 head_of(const void *block)
 {
     BlockHead *head = (BlockHead *)((u8 *)(uintptr_t)block - sizeof(BlockHead));
-    ASSERT(head->magic == BLOCK_MAGIC);
+    ASSERT(head->magic == BLOCK_MAGIC || head->magic == BLOCK_MAGIC_SOURCE);
     return head;
 }
 
@@ -91,10 +110,23 @@ block_make(u8 *raw, size_t offset, size_t bytes)
     return raw + offset;
 }
 
+/* A block of the source; aligned, since malloc'd memory is all it promises. */
+static NOINLINE void *
+source_get(size_t alignment, size_t bytes)
+{
+    u8 *raw = mem_source->get(bytes + alignment + sizeof(BlockHead));
+    if (raw == NULL) return NULL;
+    size_t offset = ALIGN_UP((uintptr_t)raw + sizeof(BlockHead), alignment) - (uintptr_t)raw;
+    u8 *block = block_make(raw, offset, bytes);
+    head_of(block)->magic = BLOCK_MAGIC_SOURCE;
+    return block;
+}
+
 void *
 mem_alloc(size_t bytes)
 {
     if (fails_now() || bytes > SIZE_MAX / 2) return NULL;
+    if (UNLIKELY(mem_source != NULL)) return source_get(sizeof(BlockHead), bytes);
     u8 *raw = malloc(bytes + sizeof(BlockHead));
     return raw == NULL ? NULL : block_make(raw, sizeof(BlockHead), bytes);
 }
@@ -103,6 +135,10 @@ void *
 mem_alloc_zeroed(size_t bytes)
 {
     if (fails_now() || bytes > SIZE_MAX / 2) return NULL;
+    if (UNLIKELY(mem_source != NULL)) {
+        void *block = source_get(sizeof(BlockHead), bytes);
+        return block == NULL ? NULL : memset(block, 0, bytes);
+    }
     u8 *raw = calloc(1, bytes + sizeof(BlockHead));
     return raw == NULL ? NULL : block_make(raw, sizeof(BlockHead), bytes);
 }
@@ -113,6 +149,7 @@ mem_alloc_aligned(size_t alignment, size_t bytes)
     ASSERT((alignment & (alignment - 1)) == 0 && alignment <= (1u << 30));
     if (alignment < sizeof(BlockHead)) alignment = sizeof(BlockHead);
     if (fails_now() || bytes > SIZE_MAX / 2) return NULL;
+    if (UNLIKELY(mem_source != NULL)) return source_get(alignment, bytes);
     u8 *raw = aligned_alloc(alignment, ALIGN_UP(bytes, alignment) + alignment);
     return raw == NULL ? NULL : block_make(raw, alignment, bytes);
 }
@@ -123,6 +160,14 @@ mem_realloc(void *block, size_t bytes)
     if (block == NULL) return mem_alloc(bytes);
     if (fails_now() || bytes > SIZE_MAX / 2) return NULL;
     BlockHead *head = head_of(block);
+    if (UNLIKELY(mem_source != NULL || head->magic != BLOCK_MAGIC)) {
+        size_t keep = MIN_OF(head->bytes, bytes);
+        void *larger = mem_source != NULL ? source_get(sizeof(BlockHead), bytes) : mem_alloc(bytes);
+        if (larger == NULL) return NULL;
+        memcpy(larger, block, keep);
+        mem_free(block);
+        return larger;
+    }
     ASSERT(head->offset == sizeof(BlockHead)); /* Aligned blocks do not grow. */
     u8 *raw = realloc(head, bytes + sizeof(BlockHead));
     if (raw == NULL) return NULL;
@@ -135,9 +180,14 @@ mem_free(void *block)
 {
     if (block == NULL) return;
     BlockHead *head = head_of(block);
+    bool is_ours = head->magic == BLOCK_MAGIC;
+    u8 *raw = (u8 *)block - head->offset;
     head->magic = 0;
     LIVE_ADD(-1);
-    free((u8 *)block - head->offset);
+    if (LIKELY(is_ours))
+        free(raw);
+    else
+        mem_source_last->put(raw);
 }
 
 char *

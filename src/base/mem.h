@@ -28,6 +28,19 @@ char *mem_strndup(const void *text, size_t bytes);
    too.  0 disarms.  Returns through mem_fail_fired() whether it happened.  Thread-safe. */
 void mem_fail_arm(u64 nth, bool onwards);
 bool mem_fail_fired(void);
+/*
+ * Where blocks come from; NULL: malloc.  The simulator sets its own, so that it can drop the heap
+ * of a process that crashed and fill new blocks with what it likes.  Blocks of one source may be
+ * freed while another is set.  `get` returns 16-aligned memory.  mem_note_dropped() tells the leak
+ * counter of blocks that a source dropped by itself.
+ */
+typedef struct MemSource {
+    void *(*get)(size_t bytes);
+    void (*put)(void *raw);
+} MemSource;
+void mem_set_source(const MemSource *source);
+void mem_note_dropped(u64 blocks);
+
 /* Live blocks handed out and not freed; for leak tests. */
 u64 mem_live_blocks(void);
 

@@ -48,7 +48,7 @@ typedef enum RtIoOp {
     RT_IO_SHUTDOWN, /* flags: 1 write only */
     RT_IO_PEER,     /* result: RtPeer */
     RT_IO_CLOSE_SOCKET,
-    RT_IO_READY,    /* flags: RT_SOCKET_*; result: those that are possible now */
+    RT_IO_READY, /* flags: RT_SOCKET_*; result: those that are possible now */
     RT_IO_COUNT_
 } RtIoOp;
 

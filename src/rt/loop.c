@@ -31,3 +31,19 @@ rt_group_spawn(RtGroup *group, RtTaskFn fn, void *arg)
     fn(arg);
     return OK;
 }
+
+void
+rt_loops_stop(u64 drain_ns)
+{
+    RtProcess *process = rt__self()->process;
+    if (rt_process_is_foreign(process)) return;
+    const RtHooks *hooks = rt__hooks(process);
+    if (hooks != NULL) hooks->stop(process, drain_ns);
+}
+
+u32
+rt_loop_current(void)
+{
+    u32 number = rt__self()->loop_number;
+    return number == 0 ? RT_LOOP_ANY : number - 1;
+}

@@ -273,8 +273,11 @@ rt_socket_watch_peer(RtSocket *socket, RtTask *task, bool on_finish)
     task->watched = socket;
     task->watch_finish = on_finish;
     task->watched_ns = 0;
-    if (socket != NULL && (keeper = rt_load_acquire(&socket->point.keeper)) != NULL)
-        keeper->watch(&socket->point, task, on_finish);
+    if (socket == NULL) return;
+    /* Without a keeper, for want of memory too, rt_check() looks now and then. */
+    if (task->sched != NULL && task->sched->point_keep(&socket->point) != OK) return;
+    keeper = rt_load_acquire(&socket->point.keeper);
+    if (keeper != NULL) keeper->watch(&socket->point, task, on_finish);
 }
 
 void

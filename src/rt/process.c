@@ -121,8 +121,7 @@ rt_process_close(RtProcess *process)
         rt_store(&root->object, NULL);
         rt_store(&root->once.word, 0);
     }
-    const RtHooks *hooks = rt__hooks(process);
-    if (hooks != NULL && hooks->close != NULL) hooks->close(process);
+    rt_loops_stop(0);
 }
 
 MemAccount *

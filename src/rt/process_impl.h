@@ -39,8 +39,14 @@ struct RtSched {
     /* Carry out a request, parked if it takes long. */
     void (*io)(RtProcess *process, RtIo *io);
     /* See point.h. */
+    /* Have the point looked after (reg, keeper), without a wait. */
+    Err (*point_keep)(RtPoint *point);
     Err (*point_wait)(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out);
 };
+
+/* group.c: `child` is the own task of a fiber or simulated task. */
+void rt__group_enter(RtTask *child, RtGroup *group);
+void rt__group_leave(RtTask *child, RtGroup *group);
 
 /* What a process does differently when it has loops, or is simulated. */
 typedef struct RtHooks {
@@ -48,7 +54,7 @@ typedef struct RtHooks {
     Err (*spawn)(RtProcess *process, u32 where, RtTaskFn fn, void *arg, const char *name);
     Err (*group_spawn)(RtProcess *process, RtGroup *group, RtTaskFn fn, void *arg);
     Err (*when_readable)(RtPoint *point, u64 deadline_ns, RtTaskFn fn, void *arg);
-    void (*close)(RtProcess *process); /* At rt_process_close(). */
+    void (*stop)(RtProcess *process, u64 drain_ns); /* rt_loops_stop() */
     u32 (*loop_count)(RtProcess *process);
     i64 (*pid)(RtProcess *process);
 } RtHooks;

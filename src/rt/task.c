@@ -75,6 +75,7 @@ rt_task_enter(RtTask *task)
     task->kind = previous->kind;
     task->sched = previous->sched;
     task->loop = previous->loop;
+    task->loop_number = previous->loop_number;
     task->owner = previous->owner;
     task->is_heavy = previous->is_heavy;
     task->stack_low = previous->stack_low;

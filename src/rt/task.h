@@ -31,21 +31,24 @@ typedef struct RtSched RtSched; /* Private: how this kind of task waits. */
 struct RtTask {
     RtU32 word; /* TOKEN | CANCEL; also the futex a thread sleeps on. */
     u8 kind;    /* RtTaskKind */
-    u8 is_heavy;
+    bool is_heavy;
+    bool is_base;                    /* A fiber's or simulated task's own. */
     u16 latches;                     /* Latch-class locks held: parking is forbidden unless 0. */
     u16 guards;                      /* Epoch guards held: the same. */
     u16 latch_ranks[RT_LATCHES_MAX]; /* Check builds only. */
+    u32 loop_number;                 /* Index of the loop + 1; 0 on a thread. */
+    u32 checks;                      /* Calls of rt_check. */
     const RtSched *sched;            /* NULL: a thread. */
     RtProcess *process;
     RtPtr base;   /* The fiber's or simulated task's own RtTask while entered on one, else NULL. */
     RtLoop *loop; /* The loop of a fiber, else NULL. */
     void *owner;  /* RtFiber, RtThread or simulated task. */
-    char *stack_low;          /* Lowest address that rt_stack_left() may hand out; NULL: unknown. */
-    u64 deadline_ns;          /* rt_check() fails after it; 0: none. */
-    struct RtSocket *watched; /* rt_socket_watch_peer() */
+    char *stack_low; /* Lowest address that rt_stack_left() may hand out; NULL: unknown. */
+    RtTask *group_next, *group_prev; /* Siblings in a group. */
+    u64 deadline_ns;                 /* rt_check() fails after it; 0: none. */
+    struct RtSocket *watched;        /* rt_socket_watch_peer() */
     u64 watched_ns;
     bool watch_finish;
-    u32 checks;       /* Calls of rt_check. */
     u64 id;           /* Unique in the process, for logs and deadlock edges. */
     const char *name; /* For people; may be NULL. */
 };

@@ -68,10 +68,12 @@ rt__fiber_start(RtFiber *fiber, const RtJob *job)
     rt_store(&task->word, 0);
     task->kind = RT_TASK_FIBER;
     task->sched = &rt__fiber_sched;
+    task->is_base = true;
     task->is_heavy = job->group != NULL;
     task->latches = task->guards = 0;
     task->process = process;
     task->loop = fiber->loop;
+    task->loop_number = fiber->loop->index + 1;
     task->owner = fiber;
     task->stack_low = fiber->stack.low + 4096; /* For signal frames and the switch itself. */
     task->deadline_ns = job->deadline_ns;
@@ -87,7 +89,7 @@ rt__fiber_start(RtFiber *fiber, const RtJob *job)
     u64 alive = atomic_fetch_add_explicit(&process->fiber_count, 1, memory_order_relaxed) + 1;
     if (alive > atomic_load_explicit(&process->fiber_peak, memory_order_relaxed))
         atomic_store_explicit(&process->fiber_peak, alive, memory_order_relaxed);
-    if (fiber->group != NULL) rt__group_enter(fiber);
+    if (fiber->group != NULL) rt__group_enter(task, fiber->group);
     rt__fiber_ready(fiber);
 }
 
@@ -109,7 +111,8 @@ static void
 fiber_ended(RtLoop *loop, RtFiber *fiber)
 {
     fiber->state = RT_FIBER_FREE;
-    if (fiber->group != NULL) rt__group_leave(fiber);
+    if (fiber->group != NULL) rt__group_leave(&fiber->task, fiber->group);
+    fiber->group = NULL;
     if ((size_t)(fiber->stack.high - fiber->sp_low) > RT_STACK_KEEP_BYTES / 2)
         rt__stack_trim(&fiber->stack);
     fiber->next = loop->free;
@@ -215,6 +218,7 @@ const RtSched rt__fiber_sched = {
     .yield = fiber_yield,
     .slice = fiber_slice,
     .io = rt__fiber_io,
+    .point_keep = rt__reg_keep,
     .point_wait = rt__reg_wait,
 };
 

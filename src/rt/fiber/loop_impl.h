@@ -34,7 +34,7 @@ typedef enum RtFiberState {
 } RtFiberState;
 
 struct RtFiber {
-    RtTask task; /* First: task.owner == &task marks a fiber's own task. */
+    RtTask task; /* The fiber's own. */
     RtContext context;
     RtStack stack;
     RtFiber *next;     /* In a queue or the free list. */
@@ -44,7 +44,6 @@ struct RtFiber {
     RtTaskFn fn;
     void *arg;
     RtGroup *group;
-    RtFiber *group_next, *group_prev;
     RtTimer timer;
     u64 cpu_ns;
     char *sp_low; /* Lowest stack pointer seen at a switch. */
@@ -136,17 +135,13 @@ void rt__timer_remove(RtLoop *loop, RtTimer *timer);
 RtJob *rt__loops_take_shared(RtLoops *all);
 
 /* regs.c: descriptors in epoll. */
+Err rt__reg_keep(RtPoint *point);
 Err rt__reg_wait(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out);
 Err rt__reg_when_readable(RtPoint *point, u64 deadline_ns, RtTaskFn fn, void *arg);
 void rt__reg_event(RtReg *reg, u32 epoll_events);
 void rt__reg_timed_out(RtTimer *timer);
 void rt__regs_wake_idle(RtLoop *loop); /* All parked connections get their fiber. */
 void rt__regs_free(RtLoop *loop);
-
-/* group.c */
-Err rt__group_spawn_on(RtProcess *process, RtGroup *group, RtTaskFn fn, void *arg);
-void rt__group_enter(RtFiber *fiber);
-void rt__group_leave(RtFiber *fiber);
 
 /* pool.c */
 MUST_CHECK Err rt__pool_start(RtLoops *all, u32 threads, RtPool **pool_out);

@@ -111,19 +111,14 @@ loops_count(RtProcess *process)
     return ((RtLoops *)process->loops)->count;
 }
 
-static void
-loops_close(RtProcess *process)
-{
-    (void)process;
-    rt_loops_stop(0);
-}
+static void loops_stop(RtProcess *process, u64 drain_ns);
 
 static const RtHooks loops_hooks = {
     .spawn = loops_spawn,
     .group_spawn = loops_group_spawn,
     .when_readable = rt__reg_when_readable,
     .loop_count = loops_count,
-    .close = loops_close,
+    .stop = loops_stop,
 };
 
 static void
@@ -175,6 +170,7 @@ rt_loops_start(const RtLoopsConfig *config, ErrMsg *msg)
     RtLoopsConfig defaults = {0};
     if (config == NULL) config = &defaults;
     if (rt_process_is_foreign(process)) return err_set(msg, ERR_FOREIGN, NULL);
+    if (process->world != NULL) return OK; /* The simulator has them from the start. */
     if (rt__hooks(process) != NULL) return err_set(msg, ERR_EXISTS, "loops are running");
     u32 count = config->loops != 0 ? config->loops : rt_cpu_count();
     if (count > LOOPS_MAX) count = LOOPS_MAX;
@@ -238,12 +234,10 @@ wait_until_empty(RtLoops *all, u64 deadline_ns)
     return true;
 }
 
-void
-rt_loops_stop(u64 drain_ns)
+static void
+loops_stop(RtProcess *process, u64 drain_ns)
 {
-    RtProcess *process = rt__self()->process;
     RtLoops *all = process->loops;
-    if (all == NULL || rt_process_is_foreign(process)) return;
     ASSERT(rt__self()->loop == NULL);
     atomic_store(&all->is_closing, 1);
     run_on_all(all, wake_idle);
@@ -264,11 +258,4 @@ rt_loops_io_name(void)
 {
     RtLoops *all = rt__self()->process->loops;
     return all != NULL && all->has_ring ? "ring" : "pool";
-}
-
-u32
-rt_loop_current(void)
-{
-    RtLoop *loop = rt__self()->loop;
-    return loop != NULL ? loop->index : RT_LOOP_ANY;
 }

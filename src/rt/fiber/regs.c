@@ -197,6 +197,13 @@ reg_of(RtPoint *point, RtReg **reg_out)
 }
 
 Err
+rt__reg_keep(RtPoint *point)
+{
+    RtReg *reg;
+    return reg_of(point, &reg);
+}
+
+Err
 rt__reg_wait(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out)
 {
     RtReg *reg;

@@ -5,7 +5,9 @@
  * The last child's decrement of `running` is made under the bucket lock and is its last touch of
  * the group.
  */
-#include "rt/fiber/loop_impl.h"
+#include "rt/loop.h"
+
+#include "rt/process_impl.h"
 
 static void
 group_lock(RtGroup *group)
@@ -24,15 +26,14 @@ group_unlock(RtGroup *group)
 }
 
 void
-rt__group_enter(RtFiber *fiber)
+rt__group_enter(RtTask *child, RtGroup *group)
 {
-    RtGroup *group = fiber->group;
     group_lock(group);
-    fiber->group_prev = NULL;
-    fiber->group_next = group->children;
-    if (fiber->group_next != NULL) fiber->group_next->group_prev = fiber;
-    group->children = fiber;
-    if (rt_load_relaxed(&group->cancelled)) rt_fetch_or(&fiber->task.word, RT_TASK_CANCEL);
+    child->group_prev = NULL;
+    child->group_next = group->children;
+    if (child->group_next != NULL) child->group_next->group_prev = child;
+    group->children = child;
+    if (rt_load_relaxed(&group->cancelled)) rt_fetch_or(&child->word, RT_TASK_CANCEL);
     group_unlock(group);
 }
 
@@ -55,17 +56,15 @@ parent_if_last(void *arg, const RtWaiterInfo *waiter)
 }
 
 void
-rt__group_leave(RtFiber *fiber)
+rt__group_leave(RtTask *child, RtGroup *group)
 {
-    RtGroup *group = fiber->group;
     group_lock(group);
-    if (fiber->group_prev != NULL)
-        fiber->group_prev->group_next = fiber->group_next;
+    if (child->group_prev != NULL)
+        child->group_prev->group_next = child->group_next;
     else
-        group->children = fiber->group_next;
-    if (fiber->group_next != NULL) fiber->group_next->group_prev = fiber->group_prev;
+        group->children = child->group_next;
+    if (child->group_next != NULL) child->group_next->group_prev = child->group_prev;
     group_unlock(group);
-    fiber->group = NULL;
     rt_unpark(group, 1, parent_if_last, child_leaves, group);
 }
 
@@ -74,8 +73,8 @@ rt_group_cancel(RtGroup *group)
 {
     rt_store(&group->cancelled, 1);
     group_lock(group);
-    for (RtFiber *child = group->children; child != NULL; child = child->group_next)
-        rt_task_cancel(&child->task);
+    for (RtTask *child = group->children; child != NULL; child = child->group_next)
+        rt_task_cancel(child);
     group_unlock(group);
 }
 
