@@ -85,6 +85,7 @@ struct Source {
     PlanExpr ***index_expr; /* By number of index: its expressions by column (lazily). */
     ExprList *index_where;  /* By number of index: conjuncts of a partial index. */
     PlanExpr **generated;   /* Virtual columns: their expressions, where they are used. */
+    u8 *generating; /* Virtual columns being bound: finds loops. */
     u32 base_cell;          /* SOURCE_ROW: cell of its column 0. */
     i32 base_reg;           /* SOURCE_ROW of OLD and NEW: first register; -1: cells. */
 };

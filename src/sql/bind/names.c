@@ -111,9 +111,20 @@ bind_virtual(Binder *b, Source *source, u32 column)
         if (source->generated == NULL) return false;
     }
     if (source->generated[column] != NULL) return true;
+    if (source->generating == NULL) {
+        source->generating = BIND_ARRAY(b, u8, source->column_count);
+        if (source->generating == NULL) return false;
+    }
+    if (source->generating[column] != 0) {
+        bind__fail(b, ERR_SQL, "generated column loop on \"%s\"",
+                   source->table->column[column].name);
+        return false;
+    }
+    source->generating[column] = 1;
     source->generated[column] = bind__schema_expr(
         b, source, bind__text(source->table->column[column].generated_sql), "generated columns",
         false);
+    source->generating[column] = 0;
     return source->generated[column] != NULL;
 }
 

@@ -184,6 +184,23 @@ must_collect(const Target *target, const Change *change, const SetList *sets)
     return false;
 }
 
+/* The columns of the source that the expression reads, through virtual columns to their inputs. */
+static void
+mark_used(const PlanExpr *e, Source *source)
+{
+    if (e->op == PX_BOUND_COLUMN && e->u.bound.of == source) {
+        u32 column = e->u.bound.column;
+        u32 place = column == COLUMN_ROWID ? source->column_count : column;
+        if (source->used[place] != 0) return;
+        source->used[place] = 1;
+        if (source->generated != NULL && column != COLUMN_ROWID &&
+            source->generated[column] != NULL)
+            mark_used(source->generated[column], source);
+        return;
+    }
+    for (u32 i = 0; i < e->arg_count; i++) mark_used(e->arg[i], source);
+}
+
 bool
 plan__update(Binder *b, const AstUpdate *ast)
 {
@@ -209,16 +226,13 @@ plan__update(Binder *b, const AstUpdate *ast)
     u8 *used = target.source->used;
     target.source->used = BIND_ARRAY(b, u8, target.table->column_count + 1u);
     if (target.source->used == NULL) return false;
-    for (u32 i = 0; i <= table->column_count; i++)
-        target.source->used[i] = 0;
-    for (u32 i = 0; i < table->column_count; i++) {
-        for (u32 k = 0; k < change.core->where.count && used[i] != 0; k++) {
-            const PlanExpr *term = change.core->where.items[k];
-            if (plan__has_sub(term) || plan__reads_column(term, target.source, i)) {
-                target.source->used[i] = used[i];
-                break;
-            }
+    for (u32 k = 0; k < change.core->where.count; k++) {
+        const PlanExpr *term = change.core->where.items[k];
+        if (plan__has_sub(term)) {
+            memcpy(target.source->used, used, target.table->column_count + 1u);
+            break;
         }
+        mark_used(term, target.source);
     }
     for (u32 i = 0; change.core->source_count > 1 && i <= target.table->column_count; i++)
         target.source->used[i] |= used[i];

@@ -21,7 +21,9 @@ plan__target_table(Binder *b, const AstTarget *ast)
 {
     const TableDef *table = bind__find_table(b, &ast->schema, &ast->name);
     if (table == NULL) return NULL;
-    if (table->is_system && !b->ctx->writable_schema)
+    bool data = strncmp(table->name, "sqlite_sequence", 15) == 0 ||
+                strncmp(table->name, "sqlite_stat", 11) == 0;
+    if (table->is_system && !data && !b->ctx->writable_schema)
         return bind__fail(b, ERR_SQL, "table %s may not be modified", table->name);
     return table;
 }
