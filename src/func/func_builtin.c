@@ -4,8 +4,8 @@
 #include "func/func_private.h"
 
 static const FuncFamily *const FAMILIES[] = {
-    &func__text, &func__like_family, &func__format_family, &func__misc,
-    &func__math, &func__date,        &func__aggregate,     &func__window,
+    &func__text, &func__like_family, &func__format_family, &func__misc,      &func__math,
+    &func__date, &func__json,        &func__json_group,    &func__aggregate, &func__window,
 };
 
 Err

@@ -12,7 +12,7 @@ typedef struct FuncFamily {
 } FuncFamily;
 
 extern const FuncFamily func__text, func__like_family, func__format_family, func__misc, func__math,
-    func__date, func__aggregate, func__window;
+    func__date, func__json, func__json_group, func__aggregate, func__window;
 
 #define FUNC_FAMILY(name, array) const FuncFamily name = {array, COUNT_OF(array)}
 
