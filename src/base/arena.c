@@ -43,7 +43,7 @@ chunk_free(Arena *arena, ArenaChunk *chunk)
 }
 
 void
-arena_free(Arena *arena)
+arena__free(Arena *arena)
 {
     while (arena->chunk != NULL) {
         ArenaChunk *older = arena->chunk->older;
@@ -62,7 +62,7 @@ use_chunk(Arena *arena, ArenaChunk *chunk)
 }
 
 void
-arena_reset(Arena *arena)
+arena__reset(Arena *arena)
 {
     ArenaChunk *largest = NULL;
     for (ArenaChunk *chunk = arena->chunk; chunk != NULL; chunk = chunk->older) {

@@ -194,9 +194,8 @@ err_set_at(ErrMsg *msg, Err err, i32 sql_offset, const char *format, ...)
 }
 
 void
-err_clear(ErrMsg *msg)
+err__free(ErrMsg *msg)
 {
-    if (msg == NULL) return;
     mem_free(msg->text);
     *msg = (ErrMsg){.sql_offset = -1};
 }

@@ -79,7 +79,13 @@ typedef struct ErrMsg {
 Err err_set(ErrMsg *msg, Err err, const char *format, ...) PRINTF_LIKE(3, 4);
 /* The same with a byte offset into the SQL text. */
 Err err_set_at(ErrMsg *msg, Err err, i32 sql_offset, const char *format, ...) PRINTF_LIKE(4, 5);
-void err_clear(ErrMsg *msg);
+void err__free(ErrMsg *msg);
+static inline void
+err_clear(ErrMsg *msg)
+{
+    if (msg == NULL || (msg->text == NULL && msg->err == OK)) return;
+    err__free(msg);
+}
 /* Move an error from one place to another; `from` is left clear. */
 void err_move(ErrMsg *to, ErrMsg *from);
 /* The message to show: msg->text, or the standard text of its code.  Never NULL. */

@@ -79,9 +79,19 @@ typedef struct ArenaMark {
 
 void arena_init(Arena *arena, MemAccount *account);
 /* Frees everything; the arena may be used again. */
-void arena_free(Arena *arena);
+void arena__free(Arena *arena);
+static inline void
+arena_free(Arena *arena)
+{
+    if (arena->chunk != NULL) arena__free(arena);
+}
 /* Forgets everything but keeps the largest chunk, so that a rerun allocates nothing. */
-void arena_reset(Arena *arena);
+void arena__reset(Arena *arena);
+static inline void
+arena_reset(Arena *arena)
+{
+    if (arena->chunk != NULL) arena__reset(arena);
+}
 /* NULL when memory is short or the account's cap is reached. */
 void *arena_alloc(Arena *arena, size_t bytes);
 void *arena_bytes(Arena *arena, size_t bytes);

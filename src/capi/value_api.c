@@ -6,6 +6,7 @@
 void
 value__clear(sqlite3_value *value)
 {
+    if (value->text == NULL && value->text16 == NULL && value->arena.chunk == NULL) return;
     mem_free(value->text);
     mem_free(value->text16);
     arena_free(&value->arena);

@@ -85,7 +85,10 @@ typedef struct RtTls {
     char *stack_low; /* Of this thread, found once. */
     RtTask own;
 } RtTls;
-extern _Thread_local RtTls rt__tls;
+/* A few words in the library's static TLS block: one load instead of a call a time it is read.
+   The library is never unloaded (-z nodelete), so the block is never given back. */
+#define RT_TLS _Thread_local __attribute__((tls_model("initial-exec")))
+extern RT_TLS RtTls rt__tls;
 RtTask *rt__self_make(void);
 static inline RtTask *
 rt__self(void)

@@ -11,7 +11,7 @@
 #include "rt/process_impl.h"
 #include "rt/time.h"
 
-_Thread_local RtTls rt__tls;
+RT_TLS RtTls rt__tls;
 
 #define CHECKS_PER_CLOCK    64
 #define STACK_MARGIN_BYTES  ((size_t)16 << 10)
