@@ -3,13 +3,15 @@
  */
 #include "sql/plan/planner.h"
 
+#include <stdatomic.h>
+
 #include "sql/plan/build.h"
 
 void
 plan_release(Plan *plan)
 {
     if (plan == NULL) return;
-    if (__atomic_fetch_sub(&plan->references, 1, __ATOMIC_ACQ_REL) != 1) return;
+    if (atomic_fetch_sub_explicit(&plan->references, 1, memory_order_acq_rel) != 1) return;
     Arena arena = plan->arena;
     arena_free(&arena);
 }
@@ -27,7 +29,7 @@ plan__new(const PlanContext *ctx, Slice sql, Plan **plan_out, ErrMsg *msg)
         return err_set(msg, ERR_NOMEM, "out of memory");
     }
     plan->arena = arena;
-    __atomic_store_n(&plan->references, 1, __ATOMIC_RELAXED);
+    atomic_store_explicit(&plan->references, 1, memory_order_relaxed);
     plan->sql = text;
     plan->catalog = ctx->catalog;
     plan->read_only = true;
