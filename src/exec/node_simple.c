@@ -1,9 +1,14 @@
 /*
  * node_simple.c -- operators that look at one row at a time: ONE_ROW, VALUES, COUNT, FILTER,
  * PROJECT, LIMIT.
+ *
+ * Total expressions over larger batches are computed by kernels (vexpr.h).
  */
 #include "exec/exec__write.h"
 #include "exec/node.h"
+#include "exec/vexpr.h"
+
+#define BY_BATCH_MIN 16u /* Fewer rows are done one by one. */
 
 /* ---- ONE_ROW and COUNT: a single row ---- */
 
@@ -148,6 +153,7 @@ exec__values_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
 typedef struct Filter {
     ExecNode node;
     ExecProgram *condition;
+    VExpr *vcondition; /* NULL: not total. */
     bool
         constant; /* The condition reads no row: it is decided once, before the input is touched. */
     bool decided, passes;
@@ -216,8 +222,14 @@ filter_next(Exec *exec, ExecNode *node, u32 want)
             exec__out_end(node, in->err);
             return;
         }
-        Err err = exec__select(exec, filter->condition, in, want, filter->row, &node->bytes,
+        Err err;
+        if (filter->vcondition != NULL && in->count >= BY_BATCH_MIN) {
+            err = exec__vselect(exec, filter->vcondition, in, want, &node->bytes, filter->sel,
+                                &count, &taken);
+        } else {
+            err = exec__select(exec, filter->condition, in, want, filter->row, &node->bytes,
                                filter->sel, &count, &taken);
+        }
         if (err == OK) err = in->err;
         if (count > 0 || err != OK) {
             out_selected(node, in, filter->sel, count, err);
@@ -262,8 +274,9 @@ exec__filter_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     filter->sel = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
     if (filter->row == NULL || filter->sel == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     err = exec__node_open(exec, plan->input, &filter->node.input);
-    if (err != OK) return err;
-    return exec__compile_condition(exec, condition, &filter->condition);
+    if (err == OK) err = exec__compile_condition(exec, condition, &filter->condition);
+    if (err != OK || filter->constant || !exec__vexpr_fits(condition)) return err;
+    return exec__vexpr_open(exec, condition, &filter->vcondition);
 }
 
 /* ---- PROJECT ---- */
@@ -272,17 +285,20 @@ typedef struct Project {
     ExecNode node;
     ExecProgram **program; /* NULL entries: the column passes through. */
     u32 *pass;             /* Input column of those. */
+    VExpr **vexpr;         /* For the total ones; else NULL. */
+    bool has_rows;         /* Some computed entry is not total. */
     Cell *row;
     bool computes; /* Some entry is not NULL. */
 } Project;
 
-/* All computed columns of one row, left to right. */
+/* The computed columns of one row, left to right; without those that kernels do. */
 static Err
-project_row(Exec *exec, Project *project, const Batch *in, u32 at)
+project_row(Exec *exec, Project *project, const Batch *in, u32 at, bool kernels)
 {
     ExecNode *node = &project->node;
     for (u32 i = 0; i < node->plan->columns; i++) {
         if (project->program[i] == NULL) continue;
+        if (kernels && project->vexpr[i] != NULL) continue;
         Err err = exec__eval_at(exec, project->program[i], in, at, project->row, &node->bytes,
                                 &node->buffer[i][at]);
         if (err != OK) return err;
@@ -301,9 +317,19 @@ project_next(Exec *exec, ExecNode *node, u32 want)
     }
     Err err = project->computes ? exec__out_reserve(exec, node, in->rows) : OK;
     u32 done = in->count;
-    for (u32 i = 0; err == OK && project->computes && i < in->count; i++) {
-        err = project_row(exec, project, in, batch_at(in, i));
+    bool kernels = in->count >= BY_BATCH_MIN;
+    bool by_row = kernels ? project->has_rows : project->computes;
+    for (u32 i = 0; err == OK && by_row && i < in->count; i++) {
+        err = project_row(exec, project, in, batch_at(in, i), kernels);
         if (err != OK) done = i;
+    }
+    for (u32 i = 0; kernels && i < node->plan->columns; i++) {
+        if (project->vexpr[i] == NULL) continue;
+        Err failed = exec__vexpr_eval(exec, project->vexpr[i], in, &node->bytes, &node->out.col[i]);
+        if (failed == OK) continue;
+        /* Only for want of memory: total expressions do not fail. */
+        err = failed;
+        done = 0;
     }
     for (u32 i = 0; i < node->plan->columns; i++) {
         if (project->program[i] == NULL) node->out.col[i] = in->col[project->pass[i]];
@@ -332,15 +358,23 @@ exec__project_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     Project *project = (Project *)*node_out;
     project->row = scratch_row(exec, plan->input->columns);
     project->pass = ARENA_NEW_ARRAY(&exec->arena, u32, MAX_OF(plan->columns, 1u));
+    project->vexpr = ARENA_NEW_ARRAY(&exec->arena, VExpr *, MAX_OF(plan->columns, 1u));
+    if (project->vexpr == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     if (project->row == NULL || project->pass == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     err = exec__node_open(exec, plan->input, &project->node.input);
     if (err != OK) return err;
     err = exec__compile_list(exec, plan->u.project.expr, plan->columns, &project->program);
     for (u32 i = 0; err == OK && i < plan->columns; i++) {
+        const PlanExpr *expr = plan->u.project.expr[i];
         if (exec__program_is_column(project->program[i], &project->pass[i])) {
             project->program[i] = NULL;
+            continue;
+        }
+        project->computes = true;
+        if (exec__vexpr_fits(expr)) {
+            err = exec__vexpr_open(exec, expr, &project->vexpr[i]);
         } else {
-            project->computes = true;
+            project->has_rows = true;
         }
     }
     return err;

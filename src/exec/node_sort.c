@@ -4,11 +4,15 @@
 #include "exec/exec__write.h"
 #include "exec/node.h"
 #include "exec/sorter.h"
+#include "exec/vexpr.h"
+
+#define BY_BATCH_MIN 16u /* Fewer rows are added one by one. */
 
 typedef struct Sort {
     ExecNode node;
     ExecProgram **key, *limit, *offset;
     Sorter sorter;
+    VExpr *vkey; /* A single total key. */
     Cell *key_cell, *row;
     bool sorted;
     u32 next;
@@ -27,6 +31,13 @@ static Err
 sort_batch(Exec *exec, Sort *sort, const Batch *in)
 {
     u32 keys = sort->node.plan->u.sort.key_count;
+    if (sort->vkey != NULL && in->count >= BY_BATCH_MIN) {
+        Vec key;
+        Err err = exec__vexpr_eval(exec, sort->vkey, in, &sort->node.bytes, &key);
+        if (err != OK) return err;
+        err = exec__sorter_add_batch(&sort->sorter, &key, in, sort->row);
+        return err == OK ? OK : exec__fail(exec, err, NULL);
+    }
     for (u32 i = 0; i < in->count; i++) {
         exec__load_all(in, batch_at(in, i), sort->row);
         for (u32 k = 0; k < keys; k++) {
@@ -131,6 +142,9 @@ exec__sort_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     err = exec__node_open(exec, plan->input, &sort->node.input);
     for (u32 i = 0; err == OK && i < keys; i++) {
         err = exec__compile(exec, plan->u.sort.key[i].expr, &sort->key[i]);
+    }
+    if (err == OK && keys == 1 && exec__vexpr_fits(plan->u.sort.key[0].expr)) {
+        err = exec__vexpr_open(exec, plan->u.sort.key[0].expr, &sort->vkey);
     }
     if (err == OK && plan->u.sort.limit != NULL) {
         err = exec__compile(exec, plan->u.sort.limit, &sort->limit);

@@ -109,6 +109,68 @@ exec__items_sort(SortItem *item, SortItem *scratch, u32 count)
 }
 
 static void
+numbers_insertion(NumberItem *item, u32 count)
+{
+    for (u32 i = 1; i < count; i++) {
+        NumberItem moved = item[i];
+        u32 at = i;
+        while (at > 0 && (moved.key < item[at - 1].key ||
+                          (moved.key == item[at - 1].key && moved.row < item[at - 1].row))) {
+            item[at] = item[at - 1];
+            at--;
+        }
+        item[at] = moved;
+    }
+}
+
+#define DIGIT_BITS  11u
+#define DIGIT_COUNT (1u << DIGIT_BITS)
+#define SMALL_SORT  48u
+
+/* One stable pass over the digit at `shift`; false: all keys agree in it, nothing was moved. */
+static bool
+numbers_pass(const NumberItem *from, NumberItem *to, u32 count, u32 shift)
+{
+    u32 place[DIGIT_COUNT] = {0};
+    for (u32 i = 0; i < count; i++) {
+        place[(from[i].key >> shift) & (DIGIT_COUNT - 1)]++;
+    }
+    u32 sum = 0;
+    for (u32 i = 0; i < DIGIT_COUNT; i++) {
+        u32 here = place[i];
+        if (here == count) return false;
+        place[i] = sum;
+        sum += here;
+    }
+    for (u32 i = 0; i < count; i++) {
+        to[place[(from[i].key >> shift) & (DIGIT_COUNT - 1)]++] = from[i];
+    }
+    return true;
+}
+
+void
+exec__numbers_sort(NumberItem *item, NumberItem *scratch, u32 count)
+{
+    NumberItem *from = item, *to = scratch;
+    if (count <= SMALL_SORT) {
+        numbers_insertion(item, count);
+        return;
+    }
+    u64 differ = 0;
+    for (u32 i = 1; i < count; i++) {
+        differ |= item[i].key ^ item[0].key;
+    }
+    for (u32 shift = 0; shift < 64; shift += DIGIT_BITS) {
+        if ((differ >> shift & (DIGIT_COUNT - 1)) == 0) continue;
+        if (!numbers_pass(from, to, count, shift)) continue;
+        NumberItem *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != item) memcpy(item, from, (size_t)count * sizeof(NumberItem));
+}
+
+static void
 cells_sift_down(Cell *cell, u32 root, u32 count, const Collation *collation)
 {
     for (;;) {

@@ -44,5 +44,15 @@ exec__item_before(const SortItem *a, const SortItem *b)
     return a->row < b->row;
 }
 
+/* A key that is a number, mapped so that unsigned order is the order wanted. */
+typedef struct NumberItem {
+    u64 key;
+    u32 row;
+} NumberItem;
+
+/* Sort by key; items come in the order of their rows and ties stay so.  By radix, skipping the
+   digits in which all keys agree. */
+void exec__numbers_sort(NumberItem *item, NumberItem *scratch, u32 count);
+
 /* Sort items; `scratch` has room for as many. */
 void exec__items_sort(SortItem *item, SortItem *scratch, u32 count);

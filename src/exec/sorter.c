@@ -22,15 +22,18 @@ exec__sorter_init(Exec *exec, Sorter *sorter, const PlanSortKey *key, u32 key_co
     arena_init(&sorter->spare_bytes, exec->env->account);
     sorter->key = ARENA_NEW_ARRAY(&exec->arena, KeyColumn, MAX_OF(key_count, 1u));
     if (sorter->key == NULL) return ERR_NOMEM;
+    bool by_cells = false;
     for (u32 i = 0; i < key_count; i++) {
         /* nulls_last counts before DESC turns the column. */
         sorter->key[i] = (KeyColumn){.collation = key[i].collation,
                                      .desc = key[i].desc,
                                      .nulls_last = key[i].nulls_last != key[i].desc};
         if (key[i].collation != NULL && key[i].collation->kind == COLLATION_HOST) {
-            sorter->by_cells = true;
+            by_cells = true;
         }
     }
+    sorter->mode_first = by_cells ? SORT_CELLS : key_count == 1 ? SORT_FRESH : SORT_BYTES;
+    sorter->mode = sorter->mode_first;
     return OK;
 }
 
@@ -48,6 +51,8 @@ exec__sorter_free(Sorter *sorter)
     mem_free(sorter->scratch);
     mem_free(sorter->order);
     mem_free(sorter->order_scratch);
+    mem_free(sorter->number);
+    mem_free(sorter->number_scratch);
     *sorter = (Sorter){0};
 }
 
@@ -59,32 +64,57 @@ exec__sorter_start(Sorter *sorter, u64 rows_max)
     arena_reset(&sorter->key_bytes);
     sorter->count = 0;
     sorter->has_bar = false;
+    sorter->mode = sorter->mode_first;
     sorter->rows_max = rows_max;
 }
 
 static Err
-sorter_grow(Sorter *sorter)
+grow_array(void **array, size_t count, size_t item_bytes)
 {
-    if (sorter->count < sorter->capacity) return OK;
-    u32 capacity = MAX_OF(sorter->capacity * 2, 64u);
-    if (sorter->capacity > (u32)1 << 30) return ERR_NOMEM;
-    u32 *order = mem_realloc(sorter->order, (size_t)capacity * sizeof(u32));
-    if (order == NULL) return ERR_NOMEM;
-    sorter->order = order;
-    if (sorter->by_cells) {
-        u32 *scratch = mem_realloc(sorter->order_scratch, (size_t)capacity * sizeof(u32));
-        if (scratch == NULL) return ERR_NOMEM;
-        sorter->order_scratch = scratch;
-    } else {
-        SortItem *item = mem_realloc(sorter->item, (size_t)capacity * sizeof(SortItem));
-        if (item == NULL) return ERR_NOMEM;
-        sorter->item = item;
-        SortItem *scratch = mem_realloc(sorter->scratch, (size_t)capacity * sizeof(SortItem));
-        if (scratch == NULL) return ERR_NOMEM;
-        sorter->scratch = scratch;
-    }
-    sorter->capacity = capacity;
+    void *bigger = mem_realloc(*array, count * item_bytes);
+    if (bigger == NULL) return ERR_NOMEM;
+    *array = bigger;
     return OK;
+}
+
+/* Arrays that another mode left may be smaller than `capacity`, so all in use are grown. */
+static Err
+sorter_grow(Sorter *sorter, u32 more)
+{
+    if (more <= sorter->capacity - sorter->count && sorter->grown_mode == sorter->mode) return OK;
+    u32 capacity = MAX_OF(sorter->capacity, 64u);
+    while (capacity - sorter->count < more) {
+        if (capacity > (u32)1 << 30) return ERR_NOMEM;
+        capacity *= 2;
+    }
+    void *order = sorter->order, *second = sorter->order_scratch, *item = sorter->item;
+    void *scratch = sorter->scratch, *number = sorter->number;
+    void *number_scratch = sorter->number_scratch;
+    Err err = grow_array(&order, capacity, sizeof(u32));
+    if (err == OK && sorter->mode == SORT_CELLS) err = grow_array(&second, capacity, sizeof(u32));
+    if (sorter->mode == SORT_BYTES) {
+        if (err == OK) err = grow_array(&item, capacity, sizeof(SortItem));
+        if (err == OK) err = grow_array(&scratch, capacity, sizeof(SortItem));
+    } else if (sorter->mode == SORT_INTS || sorter->mode == SORT_REALS) {
+        if (err == OK) err = grow_array(&number, capacity, sizeof(NumberItem));
+        if (err == OK) err = grow_array(&number_scratch, capacity, sizeof(NumberItem));
+    }
+    sorter->order = order;
+    sorter->order_scratch = second;
+    sorter->item = item;
+    sorter->scratch = scratch;
+    sorter->number = number;
+    sorter->number_scratch = number_scratch;
+    if (err != OK) return err;
+    sorter->capacity = capacity;
+    sorter->grown_mode = sorter->mode;
+    return OK;
+}
+
+static inline bool
+by_number(const Sorter *sorter)
+{
+    return sorter->mode == SORT_INTS || sorter->mode == SORT_REALS;
 }
 
 /* Order of two rows by their key cells. */
@@ -118,7 +148,14 @@ cells_before(const void *arg, u32 a, u32 b)
 static void
 sort_now(Sorter *sorter)
 {
-    if (sorter->by_cells) {
+    if (by_number(sorter)) {
+        exec__numbers_sort(sorter->number, sorter->number_scratch, sorter->count);
+        for (u32 i = 0; i < sorter->count; i++) {
+            sorter->order[i] = sorter->number[i].row;
+        }
+        return;
+    }
+    if (sorter->mode == SORT_CELLS) {
         for (u32 i = 0; i < sorter->count; i++) {
             sorter->order[i] = i;
         }
@@ -151,24 +188,31 @@ item_set(Sorter *sorter, SortItem *item, Slice key, u32 row)
     return OK;
 }
 
-/* Copy the rows that are kept to the spare buffers, in the order they came, and swap. */
-static Err
-keep_first(Sorter *sorter, u32 kept)
+/* Which of the `kept` places, in rising order, is `row`? */
+static u32
+place_of(const u32 *place, u32 kept, u32 row)
 {
-    if (!sorter->by_cells) {
-        /* By place; then item i belongs to the ith row kept. */
-        for (u32 i = 0; i < kept; i++) {
-            sorter->scratch[i] = sorter->item[i];
+    u32 low = 0, high = kept;
+    while (high - low > 1) {
+        u32 middle = low + (high - low) / 2;
+        if (place[middle] <= row) {
+            low = middle;
+        } else {
+            high = middle;
         }
     }
-    u32 *place = sorter->order;
-    u32 *scratch = sorter->order + kept; /* There are at least twice as many as are kept. */
-    exec__order_sort(place, scratch, kept, number_before, NULL);
+    return low;
+}
+
+/* Move the rows that are kept to the spare buffers, in the order they came, and swap. */
+static Err
+rows_keep(Sorter *sorter, const u32 *place, u32 kept)
+{
     exec__rowbuf_clear(&sorter->spare);
     exec__rowbuf_clear(&sorter->spare_keys);
     for (u32 i = 0; i < kept; i++) {
         Err err = exec__rowbuf_add(&sorter->spare, exec__rowbuf_row(&sorter->rows, place[i]));
-        if (err == OK && sorter->by_cells) {
+        if (err == OK && sorter->mode == SORT_CELLS) {
             err = exec__rowbuf_add(&sorter->spare_keys, exec__rowbuf_row(&sorter->keys, place[i]));
         }
         if (err != OK) return err;
@@ -179,23 +223,28 @@ keep_first(Sorter *sorter, u32 kept)
     swap = sorter->keys;
     sorter->keys = sorter->spare_keys;
     sorter->spare_keys = swap;
-    if (sorter->by_cells) return OK;
+    return OK;
+}
+
+/* Items of the rows that are kept: with fresh bytes and new places; they stay sorted. */
+static Err
+items_keep(Sorter *sorter, const u32 *place, u32 kept)
+{
+    if (sorter->mode == SORT_CELLS) return OK;
+    if (by_number(sorter)) {
+        for (u32 i = 0; i < kept; i++) {
+            sorter->number[i].row = place_of(place, kept, sorter->number[i].row);
+        }
+        return OK;
+    }
     Arena old = sorter->key_bytes;
     sorter->key_bytes = sorter->spare_bytes;
     sorter->spare_bytes = old;
     arena_reset(&sorter->key_bytes);
     for (u32 i = 0; i < kept; i++) {
-        SortItem item = sorter->scratch[i];
-        u32 low = 0, high = kept;
-        while (high - low > 1) {
-            u32 middle = low + (high - low) / 2;
-            if (place[middle] <= item.row) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        Err err = item_set(sorter, &sorter->item[i], SLICE(item.key, item.key_bytes), low);
+        SortItem item = sorter->item[i];
+        Err err = item_set(sorter, &sorter->item[i], SLICE(item.key, item.key_bytes),
+                           place_of(place, kept, item.row));
         if (err != OK) return err;
     }
     return OK;
@@ -208,17 +257,14 @@ prune(Sorter *sorter)
     if (sorter->count / 2 < sorter->rows_max + PRUNE_SLACK) return OK;
     u32 kept = (u32)sorter->rows_max;
     sort_now(sorter);
-    /* by_cells: the last row kept becomes the bar, wherever it goes. */
     u32 last = kept > 0 ? sorter->order[kept - 1] : 0;
-    Err err = keep_first(sorter, kept);
+    u32 *place = sorter->order; /* There are at least twice as many as are kept. */
+    exec__order_sort(place, sorter->order + kept, kept, number_before, NULL);
+    Err err = rows_keep(sorter, place, kept);
+    if (err == OK) err = items_keep(sorter, place, kept);
     if (err != OK) return err;
-    if (sorter->by_cells && kept > 0) {
-        u32 at = 0;
-        while (sorter->order[at] != last) {
-            at++;
-        }
-        sorter->bar_row = at;
-    }
+    if (kept > 0 && by_number(sorter)) sorter->bar_number = sorter->number[kept - 1].key;
+    if (kept > 0) sorter->bar_row = place_of(place, kept, last);
     sorter->count = kept;
     sorter->has_bar = true;
     return OK;
@@ -230,7 +276,7 @@ beats_bar(const Sorter *sorter, const Cell *key, Slice bytes)
 {
     if (!sorter->has_bar) return true;
     if (sorter->rows_max == 0) return false;
-    if (sorter->by_cells) {
+    if (sorter->mode == SORT_CELLS) {
         return cells_order(sorter, key, exec__rowbuf_row(&sorter->keys, sorter->bar_row)) < 0;
     }
     SortItem item = {.prefix = exec__key_prefix(bytes.p, bytes.bytes),
@@ -240,22 +286,115 @@ beats_bar(const Sorter *sorter, const Cell *key, Slice bytes)
     return exec__item_before(&item, &sorter->item[sorter->rows_max - 1]);
 }
 
+/* ---- numbers ---- */
+
+/* Unsigned order of the result is the order of the integers, turned for DESC. */
+static inline u64
+map_int(i64 value, bool desc)
+{
+    u64 key = (u64)value ^ (u64)1 << 63;
+    return desc ? ~key : key;
+}
+
+static inline u64
+map_real(f64 value, bool desc)
+{
+    u64 key;
+    f64 plain = value == 0.0 ? 0.0 : value; /* -0.0 is no less than 0.0. */
+    memcpy(&key, &plain, sizeof(key));
+    key = (key >> 63) != 0 ? ~key : key | (u64)1 << 63;
+    return desc ? ~key : key;
+}
+
+static Cell
+unmap(const Sorter *sorter, u64 key)
+{
+    if (sorter->key[0].desc) key = ~key;
+    if (sorter->mode == SORT_INTS) return cell_int((i64)(key ^ (u64)1 << 63));
+    key = (key >> 63) != 0 ? key & ~((u64)1 << 63) : ~key;
+    f64 value;
+    memcpy(&value, &key, sizeof(value));
+    return cell_real(value);
+}
+
+/* A key that is no number of the kind so far: numbers become key bytes. */
+static Err
+leave_numbers(Sorter *sorter)
+{
+    NumberItem *number = sorter->number;
+    u32 count = sorter->mode == SORT_FRESH ? 0 : sorter->count;
+    u8 was = sorter->mode;
+    sorter->mode = SORT_BYTES;
+    Err err = sorter_grow(sorter, 1);
+    for (u32 i = 0; err == OK && i < count; i++) {
+        sorter->mode = was;
+        Cell key = unmap(sorter, number[i].key);
+        sorter->mode = SORT_BYTES;
+        buf_clear(&sorter->key_buf);
+        err = key_append_cell(&sorter->key_buf, &key, &sorter->key[0]);
+        if (err == OK) {
+            err = item_set(sorter, &sorter->item[i], buf_slice(&sorter->key_buf), number[i].row);
+        }
+    }
+    return err;
+}
+
+/* Is the key a number of the kind that all keys are?  *key_out: its mapping. */
+static inline bool
+number_key(Sorter *sorter, const Cell *cell, u64 *key_out)
+{
+    bool desc = sorter->key[0].desc;
+    if (sorter->mode == SORT_FRESH) {
+        if (cell->type == CELL_INT) sorter->mode = SORT_INTS;
+        if (cell->type == CELL_REAL) sorter->mode = SORT_REALS;
+    }
+    if (sorter->mode == SORT_INTS && cell->type == CELL_INT) {
+        *key_out = map_int(cell->u.i, desc);
+        return true;
+    }
+    if (sorter->mode == SORT_REALS && cell->type == CELL_REAL) {
+        *key_out = map_real(cell->u.r, desc);
+        return true;
+    }
+    return false;
+}
+
+/* A row whose key is a number; *done_out false: it has to go the other way. */
+static Err
+number_add(Sorter *sorter, const Cell *key, const Cell *row, bool *done_out)
+{
+    u64 mapped;
+    *done_out = number_key(sorter, key, &mapped);
+    if (!*done_out) return leave_numbers(sorter);
+    if (sorter->has_bar && (sorter->rows_max == 0 || mapped >= sorter->bar_number)) return OK;
+    Err err = sorter_grow(sorter, 1);
+    if (err == OK) err = exec__rowbuf_add(&sorter->rows, row);
+    if (err != OK) return err;
+    sorter->number[sorter->count++] = (NumberItem){.key = mapped, .row = sorter->rows.rows - 1};
+    return sorter->rows_max < U32_MAX / 4 ? prune(sorter) : OK;
+}
+
 Err
 exec__sorter_add(Sorter *sorter, const Cell *key, const Cell *row)
 {
     Err err = OK;
     Slice bytes = SLICE_NONE;
-    if (!sorter->by_cells) {
+    if (sorter->mode <= SORT_REALS) {
+        bool done;
+        err = number_add(sorter, key, row, &done);
+        if (err != OK || done) return err;
+    }
+    if (sorter->mode == SORT_BYTES) {
         buf_clear(&sorter->key_buf);
         err = key_append_cells(&sorter->key_buf, key, sorter->key, sorter->key_count);
         if (err != OK) return err;
         bytes = buf_slice(&sorter->key_buf);
     }
     if (!beats_bar(sorter, key, bytes)) return OK;
-    err = sorter_grow(sorter);
+    err = sorter_grow(sorter, 1);
     if (err == OK) err = exec__rowbuf_add(&sorter->rows, row);
     if (err != OK) return err;
-    if (sorter->by_cells) {
+    if (sorter->mode == SORT_CELLS) {
         err = exec__rowbuf_add(&sorter->keys, key);
     } else {
         err = item_set(sorter, &sorter->item[sorter->count], bytes, sorter->rows.rows - 1);
@@ -263,6 +402,51 @@ exec__sorter_add(Sorter *sorter, const Cell *key, const Cell *row)
     if (err != OK) return err;
     sorter->count++;
     return sorter->rows_max < U32_MAX / 4 ? prune(sorter) : OK;
+}
+
+/* All keys of the batch are numbers of the kind so far: no row needs to be looked at. */
+static bool
+batch_is_numbers(Sorter *sorter, const Vec *key)
+{
+    if (key->kind == VEC_CELL || key->null != NULL || key->constant) return false;
+    u8 wanted = key->kind == VEC_INT ? SORT_INTS : SORT_REALS;
+    if (sorter->mode == SORT_FRESH) sorter->mode = wanted;
+    return sorter->mode == wanted;
+}
+
+Err
+exec__sorter_add_batch(Sorter *sorter, const Vec *key, const Batch *batch, Cell *row_scratch)
+{
+    bool limited = sorter->rows_max < U32_MAX / 4;
+    bool numbers = batch_is_numbers(sorter, key);
+    if (numbers && !limited) {
+        Err err = sorter_grow(sorter, batch->count);
+        u32 first = sorter->rows.rows;
+        if (err == OK) err = exec__rowbuf_add_batch(&sorter->rows, batch, 0, batch->count);
+        for (u32 n = 0; err == OK && n < batch->count; n++) {
+            u32 at = batch_at(batch, n);
+            u64 mapped = key->kind == VEC_INT ? map_int(key->u.i[at], sorter->key[0].desc)
+                                              : map_real(key->u.r[at], sorter->key[0].desc);
+            sorter->number[sorter->count + n] = (NumberItem){.key = mapped, .row = first + n};
+        }
+        if (err == OK) sorter->count += batch->count;
+        return err;
+    }
+    for (u32 n = 0; n < batch->count; n++) {
+        u32 at = batch_at(batch, n);
+        if (numbers && sorter->has_bar) {
+            u64 mapped = key->kind == VEC_INT ? map_int(key->u.i[at], sorter->key[0].desc)
+                                              : map_real(key->u.r[at], sorter->key[0].desc);
+            if (mapped >= sorter->bar_number) continue;
+        }
+        Cell cell = vec_cell(key, at);
+        for (u32 i = 0; i < batch->columns; i++) {
+            row_scratch[i] = vec_cell(&batch->col[i], at);
+        }
+        Err err = exec__sorter_add(sorter, &cell, row_scratch);
+        if (err != OK) return err;
+    }
+    return OK;
 }
 
 Err

@@ -1,8 +1,9 @@
 /*
  * sorter.h -- a stable sort of rows by keys, whole or only the first N (private to exec/).
  *
- * Rows come with their key cells.  Keys become key bytes and are compared by memcmp; with a
- * collation of the host program the key cells are kept and compared one by one.
+ * Rows come with their key cells.  A single key that is an integer in every row, or a real in every
+ * row, is sorted as a number by radix.  Other keys become key bytes and are compared by memcmp;
+ * with a collation of the host program the key cells are kept and compared one by one.
  */
 #pragma once
 
@@ -10,21 +11,33 @@
 #include "exec/order.h"
 #include "exec/rowbuf.h"
 
+typedef enum SortMode {
+    SORT_FRESH, /* No row yet; numbers are possible. */
+    SORT_INTS,  /* Every key so far is an integer ... */
+    SORT_REALS, /* ... or a real. */
+    SORT_BYTES,
+    SORT_CELLS /* Host collations: compare cells of `keys`. */
+} SortMode;
+
 typedef struct Sorter {
     u32 key_count;
-    KeyColumn *key;  /* How each key column is encoded. */
-    bool by_cells;   /* Host collations: compare cells of `keys`. */
+    KeyColumn *key; /* How each key column is encoded. */
+    u8 mode;        /* SortMode */
+    u8 mode_first;  /* With which a run begins. */
+    NumberItem *number, *number_scratch;
     RowBuf rows;     /* The rows themselves. */
-    RowBuf keys;     /* by_cells only. */
+    RowBuf keys;     /* SORT_CELLS only. */
     Arena key_bytes; /* Bytes of the items' keys. */
     SortItem *item, *scratch;
-    u32 *order, *order_scratch; /* by_cells: row numbers. */
+    u32 *order, *order_scratch; /* Row numbers; the second for SORT_CELLS. */
     u32 count, capacity;
+    u8 grown_mode; /* The mode whose arrays have that capacity. */
     Buf key_buf;
-    u64 rows_max; /* Top-N: only the first rows_max are wanted; U64_MAX: all. */
-    bool has_bar; /* Top-N: rows not before item[rows_max - 1] cannot be among them. */
-    u32 bar_row;  /* by_cells: where that row stands. */
-    RowBuf spare; /* Top-N: what is kept moves here when losers are thrown away. */
+    u64 rows_max;   /* Top-N: only the first rows_max are wanted; U64_MAX: all. */
+    bool has_bar;   /* Top-N: rows not before item[rows_max - 1] cannot be among them. */
+    u32 bar_row;    /* SORT_CELLS: where that row stands. */
+    u64 bar_number; /* SORT_INTS, SORT_REALS: its key. */
+    RowBuf spare;   /* Top-N: what is kept moves here when losers are thrown away. */
     RowBuf spare_keys;
     Arena spare_bytes;
 } Sorter;
@@ -36,6 +49,9 @@ void exec__sorter_free(Sorter *sorter);
 void exec__sorter_start(Sorter *sorter, u64 rows_max);
 /* Add a row. */
 MUST_CHECK Err exec__sorter_add(Sorter *sorter, const Cell *key, const Cell *row);
+/* Add the live rows of a batch, all columns, by one key vector; only for a single key. */
+MUST_CHECK Err exec__sorter_add_batch(Sorter *sorter, const Vec *key, const Batch *batch,
+                                      Cell *row_scratch);
 /* All rows are in: put them in order. */
 MUST_CHECK Err exec__sorter_finish(Sorter *sorter);
 /* The row in place `at`, 0 <= at < sorter->count. */
