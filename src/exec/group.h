@@ -5,15 +5,8 @@
 #pragma once
 
 #include "exec/aggregate.h"
+#include "exec/tuple_map.h"
 #include "exec/vexpr.h"
-
-/* Finds groups by the values of their keys without making key bytes: open addressing over hashes,
-   checked against the groups' own key cells.  Not every group is in it. */
-typedef struct GroupMap {
-    u32 *hash;
-    u32 *number; /* Group + 1; 0: free. */
-    u32 count, mask;
-} GroupMap;
 
 typedef struct Group {
     ExecNode node;
@@ -36,7 +29,7 @@ typedef struct Group {
     bool by_batch;
     VExpr **vkey;
     Vec *key_vec;
-    GroupMap map;
+    TupleMap map;  /* Over the keys in `groups`. */
     u32 *group_of; /* By position in the batch. */
     u32 *hash;     /* The same. */
 } Group;
@@ -59,5 +52,3 @@ MUST_CHECK Err exec__group_bare(Exec *exec, Group *group, u32 number);
 /* Prepare for whole batches, if all expressions allow it (group->by_batch). */
 MUST_CHECK Err exec__group_batch_open(Exec *exec, Group *group);
 MUST_CHECK Err exec__group_batch(Exec *exec, Group *group, const Batch *in);
-void exec__group_map_clear(GroupMap *map);
-void exec__group_map_free(GroupMap *map);

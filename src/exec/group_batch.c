@@ -1,165 +1,29 @@
 /*
  * group_batch.c -- grouping and aggregating whole batches.
  *
- * First every row gets its group number: integers, texts under BINARY and NULLs are hashed as they
- * stand and compared with the keys of the group found; what is not found so (also reals, which may
- * equal integers) goes through key bytes.  Then each aggregate runs over the batch.
+ * First every row gets its group number, by the tuple map where it can (tuple_map.h), else by key
+ * bytes.  Then each aggregate runs over the batch.
  */
 #include "exec/exec__write.h"
 #include "exec/group.h"
-#include "value/collate.h"
 #include "value/sum.h"
-
-#define SLOTS_MIN 256u
-
-void
-exec__group_map_clear(GroupMap *map)
-{
-    if (map->count > 0) memset(map->number, 0, ((size_t)map->mask + 1) * sizeof(u32));
-    map->count = 0;
-}
-
-void
-exec__group_map_free(GroupMap *map)
-{
-    mem_free(map->hash);
-    mem_free(map->number);
-    *map = (GroupMap){0};
-}
-
-static Err
-map_grow(GroupMap *map)
-{
-    u32 slots = map->number == NULL ? SLOTS_MIN : (map->mask + 1) * 2;
-    u32 *hash = mem_alloc((size_t)slots * sizeof(u32));
-    u32 *number = mem_alloc_zeroed((size_t)slots * sizeof(u32));
-    if (hash == NULL || number == NULL) {
-        mem_free(hash);
-        mem_free(number);
-        return ERR_NOMEM;
-    }
-    for (u32 i = 0; map->number != NULL && i <= map->mask; i++) {
-        if (map->number[i] == 0) continue;
-        u32 at = map->hash[i] & (slots - 1);
-        while (number[at] != 0) {
-            at = (at + 1) & (slots - 1);
-        }
-        hash[at] = map->hash[i];
-        number[at] = map->number[i];
-    }
-    mem_free(map->hash);
-    mem_free(map->number);
-    map->hash = hash;
-    map->number = number;
-    map->mask = slots - 1;
-    return OK;
-}
-
-static Err
-map_add(GroupMap *map, u32 hash, u32 group)
-{
-    if (map->number == NULL || map->count > map->mask / 2) {
-        Err err = map_grow(map);
-        if (err != OK) return err;
-    }
-    u32 at = hash & map->mask;
-    while (map->number[at] != 0) {
-        at = (at + 1) & map->mask;
-    }
-    map->hash[at] = hash;
-    map->number[at] = group + 1;
-    map->count++;
-    return OK;
-}
-
-/* ---- group numbers ---- */
-
-static inline u32
-mix(u32 hash, u64 value)
-{
-    u64 product = ((u64)hash ^ value) * 0x9E3779B97F4A7C15u;
-    product ^= product >> 29;
-    product *= 0xBF58476D1CE4E5B9u;
-    return (u32)(product >> 32);
-}
-
-#define HASH_NULL 0x5bd1e995u
-
-/* A cell whose value may be compared as it stands. */
-static inline bool
-cell_is_plain(const Cell *cell, bool hides_text)
-{
-    return cell->type == CELL_NULL || cell->type == CELL_INT ||
-           (cell->type == CELL_TEXT && !hides_text);
-}
-
-/* Mix one key column into the hashes of all live rows.  REAL keys are not plain. */
-static void
-hash_column(const Batch *in, const Vec *vec, bool hides_text, u64 seed, u32 *hash)
-{
-    for (u32 n = 0; n < in->count; n++) {
-        u32 at = batch_at(in, n);
-        u32 place = vec->constant ? 0 : at;
-        if (vec->kind == VEC_INT) {
-            bool null = vec->null != NULL && vec->null[place];
-            hash[at] = mix(hash[at], null ? HASH_NULL : (u64)vec->u.i[place]);
-            continue;
-        }
-        Cell cell = vec_cell(vec, at);
-        if (cell.type == CELL_INT) {
-            hash[at] = mix(hash[at], (u64)cell.u.i);
-        } else if (cell.type == CELL_TEXT && !hides_text) {
-            hash[at] = mix(hash[at], hash_bytes(cell.u.p, cell.bytes, seed));
-        } else {
-            hash[at] = mix(hash[at], HASH_NULL);
-        }
-    }
-}
-
-/* Are the keys of the row plain and just those of the group? */
-static inline bool
-keys_match(const Group *group, u32 at, u32 number)
-{
-    const Cell *have = exec__rowbuf_row(&group->groups, number);
-    const PlanNode *plan = group->node.plan;
-    for (u32 i = 0; i < plan->u.group.key_count; i++) {
-        const Vec *vec = &group->key_vec[i];
-        if (vec->kind == VEC_INT && vec->null == NULL) {
-            u32 place = vec->constant ? 0 : at;
-            if (have[i].type != CELL_INT || have[i].u.i != vec->u.i[place]) return false;
-            continue;
-        }
-        Cell cell = vec_cell(vec, at);
-        if (cell.type != have[i].type) return false;
-        if (cell.type == CELL_INT && cell.u.i != have[i].u.i) return false;
-        if (cell.type == CELL_REAL || cell.type == CELL_BLOB) return false;
-        if (cell.type != CELL_TEXT) continue;
-        if (collation_hides_text(plan->u.group.key_collation[i])) return false;
-        if (cell.bytes != have[i].bytes || memcmp(cell.u.p, have[i].u.p, cell.bytes) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
 
 /* The row is not in the map: find its group by key bytes, and enter it if its keys are plain. */
 static Err
 group_slow(Exec *exec, Group *group, const Batch *in, u32 at)
 {
     const PlanNode *plan = group->node.plan;
-    bool plain = true, added;
+    bool added;
     u32 number;
     for (u32 i = 0; i < plan->u.group.key_count; i++) {
         group->key_cell[i] = vec_cell(&group->key_vec[i], at);
-        bool hides = collation_hides_text(plan->u.group.key_collation[i]);
-        plain = plain && cell_is_plain(&group->key_cell[i], hides);
     }
     if (plan->u.group.bare_count > 0) exec__load_all(in, at, group->row);
     Err err = exec__group_find(exec, group, &number, &added);
     if (err != OK) return err;
     if (added && plan->u.group.bare_count > 0) err = exec__group_bare(exec, group, number);
-    if (err == OK && added && plain) {
-        err = map_add(&group->map, group->hash[at], number);
+    if (err == OK && added && exec__tuple_is_plain(&group->map, group->key_cell)) {
+        err = exec__tuples_add(&group->map, group->hash[at], number);
         if (err != OK) return exec__fail(exec, err, NULL);
     }
     group->group_of[at] = number;
@@ -170,32 +34,18 @@ static Err
 groups_of_batch(Exec *exec, Group *group, const Batch *in)
 {
     const PlanNode *plan = group->node.plan;
-    const GroupMap *map = &group->map;
     for (u32 i = 0; i < plan->u.group.key_count; i++) {
         Err err = exec__vexpr_eval(exec, group->vkey[i], in, &group->node.bytes,
                                    &group->key_vec[i]);
         if (err != OK) return err;
     }
+    exec__tuples_hash(&group->map, in, group->key_vec, group->hash);
     for (u32 n = 0; n < in->count; n++) {
-        group->hash[batch_at(in, n)] = 0;
-    }
-    for (u32 i = 0; i < plan->u.group.key_count; i++) {
-        bool hides = collation_hides_text(plan->u.group.key_collation[i]);
-        hash_column(in, &group->key_vec[i], hides, exec->hash_seed, group->hash);
-    }
-    for (u32 n = 0; n < in->count; n++) {
-        u32 at = batch_at(in, n), hash = group->hash[at];
-        u32 found = 0;
-        if (map->number != NULL) {
-            u32 slot = hash & map->mask;
-            while (map->number[slot] != 0) {
-                if (map->hash[slot] == hash && keys_match(group, at, map->number[slot] - 1)) break;
-                slot = (slot + 1) & map->mask;
-            }
-            found = map->number[slot];
-        }
-        if (LIKELY(found != 0)) {
-            group->group_of[at] = found - 1;
+        u32 at = batch_at(in, n);
+        u32 found = exec__tuples_find(&group->map, &group->groups, group->key_vec, at,
+                                      group->hash[at]);
+        if (LIKELY(found != TUPLE_NONE)) {
+            group->group_of[at] = found;
             continue;
         }
         Err err = group_slow(exec, group, in, at);

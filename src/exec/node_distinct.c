@@ -4,6 +4,7 @@
 #include "exec/exec__write.h"
 #include "exec/keyset.h"
 #include "exec/node.h"
+#include "exec/tuple_map.h"
 
 typedef struct Distinct {
     ExecNode node;
@@ -11,17 +12,31 @@ typedef struct Distinct {
     KeySet seen;
     Buf last; /* Ordered: key of the row before. */
     bool has_last;
+    /* Larger batches, not ordered: plain rows are found in the map, rows of `kept`. */
+    TupleMap map;
+    RowBuf kept;
+    u32 *hash;       /* NULL until first use. */
     u32 seen_before; /* Keys in `seen` when the batch was begun. */
     Cell *row;
     u16 *sel;
 } Distinct;
 
+#define BY_BATCH_MIN 16u
+
+static void
+distinct_clear(Distinct *distinct)
+{
+    exec__keyset_clear(&distinct->seen);
+    exec__keymaker_reset(&distinct->maker);
+    exec__tuples_clear(&distinct->map);
+    exec__rowbuf_clear(&distinct->kept);
+}
+
 static void
 distinct_rewind(Exec *exec, ExecNode *node)
 {
     Distinct *distinct = (Distinct *)node;
-    exec__keyset_clear(&distinct->seen);
-    exec__keymaker_reset(&distinct->maker);
+    distinct_clear(distinct);
     distinct->has_last = false;
     exec__rewind(exec, node->input);
 }
@@ -43,6 +58,46 @@ row_is_new(Exec *exec, Distinct *distinct, bool *new_out)
     return err == OK ? OK : exec__fail(exec, err, NULL);
 }
 
+/* A row that the map does not know: by key bytes; plain ones enter the map. */
+static Err
+row_is_new_slow(Exec *exec, Distinct *distinct, u32 hash, bool *new_out)
+{
+    Err err = row_is_new(exec, distinct, new_out);
+    if (err != OK || !*new_out) return err;
+    if (!exec__tuple_is_plain(&distinct->map, distinct->row)) return OK;
+    err = exec__rowbuf_add(&distinct->kept, distinct->row);
+    if (err == OK) err = exec__tuples_add(&distinct->map, hash, distinct->kept.rows - 1);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
+/* The new rows of a batch. */
+static Err
+select_new(Exec *exec, Distinct *distinct, const Batch *in, u32 *count_out)
+{
+    bool by_map = in->count >= BY_BATCH_MIN && !distinct->node.plan->u.distinct.ordered;
+    Err err = OK;
+    u32 count = 0;
+    if (by_map && distinct->hash == NULL) {
+        distinct->hash = ARENA_NEW_ARRAY(&exec->arena, u32, BATCH_ROWS_MAX);
+        if (distinct->hash == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    }
+    if (by_map) exec__tuples_hash(&distinct->map, in, in->col, distinct->hash);
+    for (u32 i = 0; err == OK && i < in->count; i++) {
+        bool is_new = false;
+        u32 at = batch_at(in, i);
+        if (by_map && exec__tuples_find(&distinct->map, &distinct->kept, in->col, at,
+                                        distinct->hash[at]) != TUPLE_NONE) {
+            continue;
+        }
+        exec__load_all(in, at, distinct->row);
+        err = by_map ? row_is_new_slow(exec, distinct, distinct->hash[at], &is_new)
+                     : row_is_new(exec, distinct, &is_new);
+        if (err == OK && is_new) distinct->sel[count++] = (u16)at;
+    }
+    *count_out = count;
+    return err;
+}
+
 static void
 distinct_next(Exec *exec, ExecNode *node, u32 want)
 {
@@ -50,15 +105,8 @@ distinct_next(Exec *exec, ExecNode *node, u32 want)
     for (;;) {
         const Batch *in = exec__next(exec, node->input, want);
         u32 count = 0;
-        Err err = OK;
         distinct->seen_before = distinct->seen.count;
-        for (u32 i = 0; err == OK && i < in->count; i++) {
-            bool is_new = false;
-            u32 at = batch_at(in, i);
-            exec__load_all(in, at, distinct->row);
-            err = row_is_new(exec, distinct, &is_new);
-            if (err == OK && is_new) distinct->sel[count++] = (u16)at;
-        }
+        Err err = select_new(exec, distinct, in, &count);
         if (err == OK) err = in->err;
         if (err == OK && count == 0 && in->count > 0) err = exec__check(exec);
         if (count == 0 && in->count > 0 && err == OK) continue;
@@ -85,6 +133,8 @@ distinct_resume(Exec *exec, ExecNode *node, u32 used)
         if (err != OK) return exec__fail(exec, err, NULL);
     } else {
         exec__keyset_truncate(&distinct->seen, distinct->seen_before + used);
+        exec__tuples_clear(&distinct->map); /* It would know rows that were not shown. */
+        exec__rowbuf_clear(&distinct->kept);
     }
     return exec__resume(exec, node->input, exec__live_row(in, at) + 1);
 }
@@ -93,7 +143,7 @@ static void
 distinct_reset(Exec *exec, ExecNode *node)
 {
     (void)exec;
-    exec__keyset_clear(&((Distinct *)node)->seen);
+    distinct_clear((Distinct *)node);
 }
 
 static void
@@ -103,6 +153,8 @@ distinct_close(Exec *exec, ExecNode *node)
     (void)exec;
     exec__keyset_free(&distinct->seen);
     exec__keymaker_free(&distinct->maker);
+    exec__tuples_free(&distinct->map);
+    exec__rowbuf_free(&distinct->kept);
     buf_free(&distinct->last);
 }
 
@@ -119,6 +171,9 @@ exec__distinct_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     if (err != OK) return err;
     Distinct *distinct = (Distinct *)*node_out;
     exec__keyset_init(exec, &distinct->seen);
+    exec__tuples_init(exec, &distinct->map, plan->u.distinct.collation,
+                      plan->u.distinct.key_columns);
+    exec__rowbuf_init(exec, &distinct->kept, plan->u.distinct.key_columns);
     distinct->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->columns, 1u));
     distinct->sel = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
     if (distinct->row == NULL || distinct->sel == NULL) return exec__fail(exec, ERR_NOMEM, NULL);

@@ -22,7 +22,7 @@ groups_clear(Group *group)
     exec__keyset_clear(&group->keys);
     exec__keymaker_reset(&group->maker);
     exec__aggs_clear(&group->aggs);
-    exec__group_map_clear(&group->map);
+    exec__tuples_clear(&group->map);
     exec__rowbuf_clear(&group->groups);
     group->next = 0;
 }
@@ -379,7 +379,7 @@ group_close(Exec *exec, ExecNode *node)
     arena_free(&group->kept);
     mem_free(group->order);
     mem_free(group->scratch);
-    exec__group_map_free(&group->map);
+    exec__tuples_free(&group->map);
 }
 
 static const NodeOps group_ops = {.next = group_next,
@@ -403,6 +403,7 @@ exec__group_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     if (group->row == NULL || group->key_cell == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     err = exec__keymaker_init(exec, &group->maker, plan->u.group.key_collation, keys);
     if (err != OK) return exec__fail(exec, err, NULL);
+    exec__tuples_init(exec, &group->map, plan->u.group.key_collation, keys);
     for (u32 i = 0; plan->u.group.key_desc != NULL && i < keys; i++) {
         group->maker.column[i].desc = plan->u.group.key_desc[i];
     }

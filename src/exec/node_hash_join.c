@@ -5,16 +5,23 @@
  * rows came.  RIGHT and FULL then give the unmatched build rows in that same order.  Without key
  * columns every build row is a candidate.
  *
+ * Keys of larger probe batches are looked up by value in the tuple map, where that is exact
+ * (tuple_map.h); everything else goes through key bytes.
+ *
  * The build side is kept over rewinds as long as it would come out the same (watch.h).
  */
 #include "exec/exec__write.h"
 #include "exec/keyset.h"
 #include "exec/node.h"
 #include "exec/rowbuf.h"
+#include "exec/tuple_map.h"
+#include "exec/vexpr.h"
 #include "exec/watch.h"
+#include "value/collate.h"
 
-#define ROW_NONE   U32_MAX
-#define PROBE_KEPT ((u16)0xFFFF) /* The probe row kept over a trip. */
+#define BY_BATCH_MIN 16u
+#define ROW_NONE     U32_MAX
+#define PROBE_KEPT   ((u16)0xFFFF) /* The probe row kept over a trip. */
 
 typedef struct HashJoin {
     ExecNode node;
@@ -22,7 +29,14 @@ typedef struct HashJoin {
     u32 key_count, probe_columns, build_columns;
     KeyMaker maker;
     KeySet keys;
-    u32 *head, *tail; /* By key: first and last build row. */
+    TupleMap map;     /* Plain keys, rows of key_cells. */
+    RowBuf key_cells; /* Row i: the cells of key i. */
+    bool all_plain;   /* Every key is in the map. */
+    VExpr **vprobe;   /* NULL: some probe key is not total. */
+    Vec *probe_vec;
+    u32 *probe_hash;
+    bool probe_hashed; /* For the probe batch at hand. */
+    u32 *head, *tail;  /* By key: first and last build row. */
     u32 keys_capacity;
     u32 *next; /* By build row: the next one with its key. */
     u32 rows_capacity;
@@ -90,6 +104,23 @@ grow_u32(u32 **array, u32 capacity)
     return OK;
 }
 
+/* Enter key `number`, if it is plain, with the hash that a batch of one row gives it. */
+static Err
+map_add(HashJoin *join, u32 number)
+{
+    u32 hash;
+    Batch one = {.rows = 1, .count = 1, .columns = join->key_count};
+    if (!exec__tuple_is_plain(&join->map, join->key)) {
+        join->all_plain = false;
+        return OK;
+    }
+    for (u32 i = 0; i < join->key_count; i++) {
+        join->probe_vec[i] = (Vec){.kind = VEC_CELL, .constant = true, .u.cell = &join->key[i]};
+    }
+    exec__tuples_hash(&join->map, &one, join->probe_vec, &hash);
+    return exec__tuples_add(&join->map, hash, number);
+}
+
 /* Chain build row `row` behind the others of its key. */
 static Err
 chain_add(HashJoin *join, Slice key, u32 row)
@@ -97,6 +128,8 @@ chain_add(HashJoin *join, Slice key, u32 row)
     u32 number;
     bool added;
     Err err = exec__keyset_add(&join->keys, key, &number, &added);
+    if (err == OK && added) err = exec__rowbuf_add(&join->key_cells, join->key);
+    if (err == OK && added) err = map_add(join, number);
     if (err != OK) return err;
     if (number >= join->keys_capacity) {
         u32 capacity = MAX_OF(join->keys_capacity * 2, 64u);
@@ -141,6 +174,9 @@ build(Exec *exec, HashJoin *join)
         if (err != OK) return err;
         exec__rowbuf_clear(&join->rows);
         exec__keyset_clear(&join->keys);
+        exec__tuples_clear(&join->map);
+        exec__rowbuf_clear(&join->key_cells);
+        join->all_plain = true;
         exec__keymaker_reset(&join->maker);
         exec__rewind(exec, join->node.right);
         for (;;) {
@@ -192,13 +228,71 @@ emit(HashJoin *join, u32 at, bool with_probe, u32 build_row_no)
     }
 }
 
+/* Hash the keys of a larger probe batch. */
+static Err
+probe_hash(Exec *exec, HashJoin *join)
+{
+    join->probe_hashed = false;
+    if (join->vprobe == NULL || join->probe->count < BY_BATCH_MIN) return OK;
+    for (u32 i = 0; i < join->key_count; i++) {
+        Err err = exec__vexpr_eval(exec, join->vprobe[i], join->probe, &join->node.bytes,
+                                   &join->probe_vec[i]);
+        if (err != OK) return err;
+    }
+    exec__tuples_hash(&join->map, join->probe, join->probe_vec, join->probe_hash);
+    join->probe_hashed = true;
+    return OK;
+}
+
+/* Can the probe row at position `at` be judged by the map?  Its values must be such as the stamp's
+   affinity leaves alone. */
+static bool
+probe_is_plain(const HashJoin *join, u32 at, bool *null_out)
+{
+    const PlanNode *plan = join->node.plan;
+    *null_out = false;
+    for (u32 i = 0; i < join->key_count; i++) {
+        const Vec *vec = &join->probe_vec[i];
+        u8 affinity = plan->u.hash.stamp[i].affinity;
+        if (vec->kind == VEC_INT && vec->null == NULL && affinity != AFFINITY_TEXT) continue;
+        Cell cell = vec_cell(vec, at);
+        if (cell.type == CELL_NULL) {
+            if (!plan->u.hash.null_safe[i]) *null_out = true;
+        } else if (cell.type == CELL_INT) {
+            if (affinity == AFFINITY_TEXT) return false;
+        } else if (cell.type == CELL_TEXT) {
+            if (affinity >= AFFINITY_NUMERIC) return false;
+            const Collation *collation = plan->u.hash.stamp[i].collation;
+            if (collation_hides_text(collation)) return false;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Candidates by the map; *done_out false: it cannot tell. */
+static void
+probe_by_map(HashJoin *join, u32 at, bool *done_out)
+{
+    bool is_null;
+    *done_out = false;
+    if (!join->probe_hashed || !probe_is_plain(join, at, &is_null)) return;
+    *done_out = true;
+    if (is_null) return;
+    u32 number = exec__tuples_find(&join->map, &join->key_cells, join->probe_vec, at,
+                                   join->probe_hash[at]);
+    if (number != TUPLE_NONE) join->candidate = join->head[number];
+    if (number == TUPLE_NONE && !join->all_plain) *done_out = false;
+}
+
 /* Start the next probe row: find its candidates. */
 static Err
 probe_start(Exec *exec, HashJoin *join)
 {
     u32 at = batch_at(join->probe, join->probe_next++);
     Slice key;
-    bool usable;
+    bool usable, done;
     exec__load_all(join->probe, at, join->row);
     join->row_matched = false;
     join->in_chain = true;
@@ -207,6 +301,8 @@ probe_start(Exec *exec, HashJoin *join)
         join->candidate = join->rows.rows > 0 ? 0 : ROW_NONE;
         return OK;
     }
+    probe_by_map(join, at, &done);
+    if (done) return OK;
     Err err = key_make(exec, join, join->probe_key, join->row, &join->node.bytes, &key, &usable);
     if (err != OK || !usable) return err;
     u32 number = exec__keyset_find(&join->keys, key);
@@ -293,7 +389,8 @@ probe_more(Exec *exec, HashJoin *join, u32 want, u32 count, bool *stop_out)
         join->probe_done = join->probe->err == OK;
         return join->probe->err;
     }
-    return exec__check(exec);
+    Err err = probe_hash(exec, join);
+    return err == OK ? exec__check(exec) : err;
 }
 
 static Err
@@ -382,6 +479,8 @@ hash_reset(Exec *exec, ExecNode *node)
     exec__watch_forget(&join->watch);
     exec__rowbuf_clear(&join->rows);
     exec__keyset_clear(&join->keys);
+    exec__tuples_clear(&join->map);
+    exec__rowbuf_clear(&join->key_cells);
 }
 
 static void
@@ -392,6 +491,8 @@ hash_close(Exec *exec, ExecNode *node)
     exec__rowbuf_free(&join->rows);
     exec__keyset_free(&join->keys);
     exec__keymaker_free(&join->maker);
+    exec__tuples_free(&join->map);
+    exec__rowbuf_free(&join->key_cells);
     mem_free(join->head);
     mem_free(join->tail);
     mem_free(join->next);
@@ -405,6 +506,28 @@ static const NodeOps hash_ops = {.next = hash_next,
                                  .resume = hash_resume,
                                  .reset = hash_reset,
                                  .close = hash_close};
+
+static Err
+open_kernels(Exec *exec, HashJoin *join)
+{
+    const PlanNode *plan = join->node.plan;
+    u32 keys = MAX_OF(join->key_count, 1u);
+    join->probe_vec = ARENA_NEW_ARRAY(&exec->arena, Vec, keys);
+    if (join->probe_vec == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    if (join->key_count == 0) return OK;
+    for (u32 i = 0; i < join->key_count; i++) {
+        if (!exec__vexpr_fits(plan->u.hash.probe_key[i])) return OK;
+    }
+    VExpr **vprobe = ARENA_NEW_ARRAY(&exec->arena, VExpr *, keys);
+    join->probe_hash = ARENA_NEW_ARRAY(&exec->arena, u32, BATCH_ROWS_MAX);
+    if (vprobe == NULL || join->probe_hash == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    Err err = OK;
+    for (u32 i = 0; err == OK && i < join->key_count; i++) {
+        err = exec__vexpr_open(exec, plan->u.hash.probe_key[i], &vprobe[i]);
+    }
+    join->vprobe = vprobe;
+    return err;
+}
 
 Err
 exec__hash_join_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
@@ -432,6 +555,8 @@ exec__hash_join_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     }
     err = exec__keymaker_init(exec, &join->maker, collation, keys);
     if (err != OK) return exec__fail(exec, err, NULL);
+    exec__tuples_init(exec, &join->map, collation, keys);
+    exec__rowbuf_init(exec, &join->key_cells, keys);
     err = exec__node_open(exec, plan->input, &join->node.input);
     if (err == OK) err = exec__node_open(exec, plan->right, &join->node.right);
     if (err == OK) err = exec__watch_open(exec, &join->watch, plan->right);
@@ -441,6 +566,7 @@ exec__hash_join_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     if (err == OK) {
         err = exec__compile_list(exec, plan->u.hash.build_key, keys, &join->build_key);
     }
+    if (err == OK) err = open_kernels(exec, join);
     if (err == OK && plan->u.hash.condition != NULL) {
         err = exec__compile_condition(exec, plan->u.hash.condition, &join->condition);
     }

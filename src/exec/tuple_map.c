@@ -1,0 +1,171 @@
+/*
+ * tuple_map.c -- open addressing over hashes of values.
+ */
+#include "exec/tuple_map.h"
+
+#include "value/collate.h"
+
+#define SLOTS_MIN 256u
+#define HASH_NULL 0x5bd1e995u
+
+void
+exec__tuples_init(Exec *exec, TupleMap *map, const Collation *const *collation, u32 columns)
+{
+    *map = (TupleMap){.columns = columns, .collation = collation, .seed = exec->hash_seed};
+}
+
+void
+exec__tuples_clear(TupleMap *map)
+{
+    if (map->count > 0) memset(map->number, 0, ((size_t)map->mask + 1) * sizeof(u32));
+    map->count = 0;
+}
+
+void
+exec__tuples_free(TupleMap *map)
+{
+    mem_free(map->hash);
+    mem_free(map->number);
+    *map = (TupleMap){0};
+}
+
+static Err
+map_grow(TupleMap *map)
+{
+    u32 slots = map->number == NULL ? SLOTS_MIN : (map->mask + 1) * 2;
+    u32 *hash = mem_alloc((size_t)slots * sizeof(u32));
+    u32 *number = mem_alloc_zeroed((size_t)slots * sizeof(u32));
+    if (hash == NULL || number == NULL) {
+        mem_free(hash);
+        mem_free(number);
+        return ERR_NOMEM;
+    }
+    for (u32 i = 0; map->number != NULL && i <= map->mask; i++) {
+        if (map->number[i] == 0) continue;
+        u32 at = map->hash[i] & (slots - 1);
+        while (number[at] != 0) {
+            at = (at + 1) & (slots - 1);
+        }
+        hash[at] = map->hash[i];
+        number[at] = map->number[i];
+    }
+    mem_free(map->hash);
+    mem_free(map->number);
+    map->hash = hash;
+    map->number = number;
+    map->mask = slots - 1;
+    return OK;
+}
+
+Err
+exec__tuples_add(TupleMap *map, u32 hash, u32 number)
+{
+    if (map->number == NULL || map->count > map->mask / 2) {
+        Err err = map_grow(map);
+        if (err != OK) return err;
+    }
+    u32 at = hash & map->mask;
+    while (map->number[at] != 0) {
+        at = (at + 1) & map->mask;
+    }
+    map->hash[at] = hash;
+    map->number[at] = number + 1;
+    map->count++;
+    return OK;
+}
+
+static inline bool
+hides_text(const TupleMap *map, u32 column)
+{
+    return map->collation != NULL && collation_hides_text(map->collation[column]);
+}
+
+bool
+exec__tuple_is_plain(const TupleMap *map, const Cell *cell)
+{
+    for (u32 i = 0; i < map->columns; i++) {
+        bool plain = cell[i].type == CELL_NULL || cell[i].type == CELL_INT ||
+                     (cell[i].type == CELL_TEXT && !hides_text(map, i));
+        if (!plain) return false;
+    }
+    return true;
+}
+
+static inline u32
+mix(u32 hash, u64 value)
+{
+    u64 product = ((u64)hash ^ value) * 0x9E3779B97F4A7C15u;
+    product ^= product >> 29;
+    product *= 0xBF58476D1CE4E5B9u;
+    return (u32)(product >> 32);
+}
+
+/* Mix one column into the hashes. */
+static void
+hash_column(const Batch *batch, const Vec *vec, bool hides, u64 seed, u32 *hash)
+{
+    for (u32 n = 0; n < batch->count; n++) {
+        u32 at = batch_at(batch, n);
+        u32 place = vec->constant ? 0 : at;
+        if (vec->kind == VEC_INT) {
+            bool null = vec->null != NULL && vec->null[place];
+            hash[at] = mix(hash[at], null ? HASH_NULL : (u64)vec->u.i[place]);
+            continue;
+        }
+        Cell cell = vec_cell(vec, at);
+        if (cell.type == CELL_INT) {
+            hash[at] = mix(hash[at], (u64)cell.u.i);
+        } else if (cell.type == CELL_TEXT && !hides) {
+            hash[at] = mix(hash[at], hash_bytes(cell.u.p, cell.bytes, seed));
+        } else {
+            hash[at] = mix(hash[at], HASH_NULL);
+        }
+    }
+}
+
+void
+exec__tuples_hash(const TupleMap *map, const Batch *batch, const Vec *vec, u32 *hash_out)
+{
+    for (u32 n = 0; n < batch->count; n++) {
+        hash_out[batch_at(batch, n)] = 0;
+    }
+    for (u32 i = 0; i < map->columns; i++) {
+        hash_column(batch, &vec[i], hides_text(map, i), map->seed, hash_out);
+    }
+}
+
+/* Is the tuple plain and just that one? */
+static inline bool
+matches(const TupleMap *map, const Cell *have, const Vec *vec, u32 at)
+{
+    for (u32 i = 0; i < map->columns; i++) {
+        if (vec[i].kind == VEC_INT && vec[i].null == NULL) {
+            u32 place = vec[i].constant ? 0 : at;
+            if (have[i].type != CELL_INT || have[i].u.i != vec[i].u.i[place]) return false;
+            continue;
+        }
+        Cell cell = vec_cell(&vec[i], at);
+        if (cell.type != have[i].type) return false;
+        if (cell.type == CELL_INT && cell.u.i != have[i].u.i) return false;
+        if (cell.type == CELL_REAL || cell.type == CELL_BLOB) return false;
+        if (cell.type != CELL_TEXT) continue;
+        if (hides_text(map, i) || cell.bytes != have[i].bytes) return false;
+        if (memcmp(cell.u.p, have[i].u.p, cell.bytes) != 0) return false;
+    }
+    return true;
+}
+
+u32
+exec__tuples_find(const TupleMap *map, const RowBuf *rows, const Vec *vec, u32 at, u32 hash)
+{
+    if (map->number == NULL) return TUPLE_NONE;
+    u32 slot = hash & map->mask;
+    while (map->number[slot] != 0) {
+        u32 number = map->number[slot] - 1;
+        if (map->hash[slot] == hash && matches(map, exec__rowbuf_row(rows, number), vec, at)) {
+            return number;
+        }
+        slot = (slot + 1) & map->mask;
+    }
+    return TUPLE_NONE;
+}
