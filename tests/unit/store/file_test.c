@@ -126,7 +126,8 @@ killed_and_opened(void **state)
     kit_end(&kit);
 }
 
-/* Records longer than a piece, than a buffer, than a segment; several segments. */
+/* Records longer than a piece, than a buffer, than a segment; several segments.  In all less than
+   would start a checkpoint beside the copying. */
 static void
 long_values_and_rotation(void **state)
 {
@@ -134,7 +135,7 @@ long_values_and_rotation(void **state)
     Kit kit, copy;
     kit_start(&kit);
     Store *store = kit_open(&kit);
-    size_t bytes = (size_t)5 << 20;
+    size_t bytes = (size_t)7 << 19;
     u8 *value = (u8 *)mem_alloc(bytes);
     assert_non_null(value);
     Rng rng;
