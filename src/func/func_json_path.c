@@ -349,13 +349,13 @@ edit_found(Search *s, JsonFound *found_out)
 {
     u32 payload, at = s->at, head = func__jsonb_head(s->doc, at, &payload), gone = head + payload;
     Slice insert = s->insert;
+    /* Nothing to do; after an insertion `at` need not be the place any more. */
+    if (s->edit == JSON_LOOK || s->edit == JSON_INSERT) return OK;
     if (head == 0) {
         *found_out = JSON_DAMAGED;
         return OK;
     }
     switch (s->edit) {
-    case JSON_LOOK:
-    case JSON_INSERT: return OK;
     case JSON_DELETE:
         if (s->label > 0) {
             gone += at - s->label;
