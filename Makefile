@@ -27,7 +27,7 @@ build-%: setup
 	@ninja -C build/$* --quiet products
 
 full-%: build-%
-	@ninja -C build/$* --quiet
+	@ninja -C build/$* --quiet -k 0
 
 run: build-release ## the main job: load the package catalogue, question it, kill, recover
 	@tools/setup.sh --catalogue

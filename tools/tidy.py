@@ -162,7 +162,7 @@ def check_readmes(found):
                 places = (path.parent / target, ROOT / target, ROOT / "src" / target)
                 if any(place.exists() for place in places):
                     continue
-                if "/" not in target and target in known and not name.endswith("README.md"):
+                if "/" not in target and target in known:
                     continue
                 found.add(f"{name}:{number}", f"names {target}, which does not exist",
                           "readme", name, target)

@@ -39,7 +39,8 @@ struct Wal {
     /* Under the latch. */
     WalBuffer buffers[2];
     WalBuffer *active;
-    bool begun, flushing;
+    RtU32 begun; /* Read without a latch. */
+    bool flushing;
     u64 sync_need;    /* Highest position that somebody wants durable. */
     u64 pending;      /* Bytes reserved and not yet written, heads and padding included. */
     u64 current_room; /* Bytes left in the current segment. */
@@ -111,7 +112,7 @@ wal_close(Wal *wal)
 bool
 wal_is_begun(const Wal *wal)
 {
-    return wal->begun;
+    return rt_load_acquire(&wal->begun) != 0;
 }
 
 u64
@@ -135,7 +136,7 @@ segment_adopt(Wal *wal, WalSegment *segment)
 Err
 wal_begin(Wal *wal, ErrMsg *msg)
 {
-    ASSERT(!wal->begun);
+    ASSERT(!wal_is_begun(wal));
     for (u32 i = 0; i < 2; i++) {
         if (wal->buffers[i].p == NULL) wal->buffers[i].p = (u8 *)mem_alloc(BUFFER_BYTES);
         if (wal->buffers[i].p == NULL) return err_set(msg, ERR_NOMEM, "out of memory");
@@ -163,7 +164,7 @@ wal_begin(Wal *wal, ErrMsg *msg)
     rt_latch_acquire(wal->latch);
     wal->generation = generation;
     wal->current_room = wal__segment_room(segment);
-    wal->begun = true;
+    rt_store_release(&wal->begun, 1u);
     rt_latch_release(wal->latch);
     return OK;
 }
