@@ -8,4 +8,5 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/types.h"

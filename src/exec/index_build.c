@@ -6,8 +6,6 @@
  */
 #include "exec/index_build.h"
 
-#include <stdlib.h>
-
 #include "exec/table_codec.h"
 
 #define PORTION_BYTES ((u64)64 << 20)
@@ -153,7 +151,7 @@ static Err
 portion_flush(Portion *portion, const IndexDef *index, StoreTxn *txn, ErrMsg *msg)
 {
     if (portion->count > 1) {
-        qsort(portion->entry, portion->count, sizeof(BuildEntry), compare_entries);
+        sort_items(portion->entry, portion->count, sizeof(BuildEntry), compare_entries);
     }
     for (size_t i = 0; i < portion->count; i++) {
         const BuildEntry *entry = &portion->entry[i];

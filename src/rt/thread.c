@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 
 #include "rt/process_impl.h"
 
@@ -61,7 +62,7 @@ rt_thread_start(RtProcess *process, RtTaskFn fn, void *arg, const char *name, Rt
     if (thread == NULL) return ERR_NOMEM;
     thread->fn = fn;
     thread->arg = arg;
-    if (name != NULL) strncpy(thread->name, name, sizeof(thread->name) - 1);
+    if (name != NULL) snprintf(thread->name, sizeof(thread->name), "%s", name);
     rt_task_init(&thread->task, process, thread->name);
     rt__count(&process->threads, 1);
     const RtHooks *hooks = rt__hooks(process);

@@ -15,8 +15,6 @@
  */
 #include "store/txn/ssi.h"
 
-#include <stdlib.h>
-
 /* More ranges than this are traded for whole trees: never wrong, only stricter. */
 #define RANGES_MAX 16384u
 #define NEVER      U64_MAX
@@ -282,7 +280,7 @@ gather_written(StoreTxn *txn)
         ssi->keys.bytes += version->key_bytes;
     }
     ssi->written_count = count;
-    qsort(ssi->written, count, sizeof(SsiKey), compare_written);
+    sort_items(ssi->written, count, sizeof(SsiKey), compare_written);
     return OK;
 }
 
