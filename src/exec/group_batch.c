@@ -8,6 +8,8 @@
 #include "exec/group.h"
 #include "value/sum.h"
 
+#define AHEAD 8u /* Rows between asking for a slot of the map and looking at it. */
+
 /* The row is not in the map: find its group by key bytes, and enter it if its keys are plain. */
 static Err
 group_slow(Exec *exec, Group *group, const Batch *in, u32 at)
@@ -42,6 +44,9 @@ groups_of_batch(Exec *exec, Group *group, const Batch *in)
     exec__tuples_hash(&group->map, in, group->key_vec, group->hash);
     for (u32 n = 0; n < in->count; n++) {
         u32 at = batch_at(in, n);
+        if (n + AHEAD < in->count) {
+            exec__tuples_prefetch(&group->map, group->hash[batch_at(in, n + AHEAD)]);
+        }
         u32 found = exec__tuples_find(&group->map, &group->groups, group->key_vec, at,
                                       group->hash[at]);
         if (LIKELY(found != TUPLE_NONE)) {

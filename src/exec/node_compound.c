@@ -107,14 +107,11 @@ arm_run(Exec *exec, Compound *compound, u32 arm)
     }
 }
 
+/* Order of two rows by their cells, for host collations. */
 static bool
 row_before(const void *arg, u32 a, u32 b)
 {
     const Compound *compound = arg;
-    if (!compound->maker.has_host) {
-        return slice_compare(exec__keyset_key(&compound->keys, a),
-                             exec__keyset_key(&compound->keys, b)) < 0;
-    }
     const Cell *x = exec__rowbuf_row(&compound->rows, a);
     const Cell *y = exec__rowbuf_row(&compound->rows, b);
     for (u32 i = 0; i < compound->rows.columns; i++) {
@@ -167,6 +164,10 @@ set_make(Exec *exec, Compound *compound)
     for (u32 i = 0; i < compound->rows.rows; i++) {
         bool keep = op == SET_UNION || (compound->met[i] != 0) == (op == SET_INTERSECT);
         if (keep) compound->order[compound->count++] = i;
+    }
+    if (!compound->maker.has_host) {
+        err = exec__keys_sort(compound->keys.entry, compound->order, compound->count);
+        return err == OK ? OK : exec__fail(exec, err, NULL);
     }
     exec__order_sort(compound->order, compound->scratch, compound->count, row_before, compound);
     return OK;

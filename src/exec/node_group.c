@@ -10,6 +10,7 @@
  */
 #include "exec/exec__write.h"
 #include "exec/group.h"
+#include "exec/order.h"
 
 #define ASK_MIN 64u /* Ordered: rows to ask for, however few groups are wanted. */
 
@@ -148,16 +149,11 @@ hash_row(Exec *exec, Group *group)
     return err == OK ? group_feed(exec, group, number, added) : err;
 }
 
-/* Order of the groups by key; host collations compare the cells. */
+/* Order of the groups by their key cells, for host collations. */
 static bool
 group_before(const void *arg, u32 a, u32 b)
 {
     const Group *group = arg;
-    if (!group->maker.has_host) {
-        int order = slice_compare(exec__keyset_key(&group->keys, a),
-                                  exec__keyset_key(&group->keys, b));
-        return order < 0;
-    }
     const PlanNode *plan = group->node.plan;
     const Cell *x = exec__rowbuf_row(&group->groups, a);
     const Cell *y = exec__rowbuf_row(&group->groups, b);
@@ -184,7 +180,12 @@ order_make(Exec *exec, Group *group, bool sort)
     for (u32 i = 0; i < count; i++) {
         group->order[i] = i;
     }
-    if (sort) exec__order_sort(group->order, group->scratch, count, group_before, group);
+    if (!sort) return OK;
+    if (!group->maker.has_host && exec__group_keys(group) > 0) {
+        Err err = exec__keys_sort(group->keys.entry, group->order, count);
+        return err == OK ? OK : exec__fail(exec, err, NULL);
+    }
+    exec__order_sort(group->order, group->scratch, count, group_before, group);
     return OK;
 }
 

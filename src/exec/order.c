@@ -1,12 +1,16 @@
 /*
- * order.c -- merge sorts over row numbers and over key items.
+ * order.c -- sorts over row numbers, key items and numbers.
  *
- * Items are sorted by an insertion sort of short runs and merges bottom up; a pair of runs that is
- * in order already is copied without comparing, so sorted input costs one pass.
+ * Merge sorts begin with an insertion sort of short runs; a pair of runs that is in order already
+ * is copied without comparing, so sorted input costs one pass.  Numbers, and the prefixes of keys,
+ * are sorted by radix.
  */
 #include "exec/order.h"
 
-#define RUN 12u
+#define RUN         12u
+#define DIGIT_BITS  11u
+#define DIGIT_COUNT (1u << DIGIT_BITS)
+#define SMALL_SORT  48u
 
 static void
 order_insertion(u32 *order, u32 count, OrderBefore before, const void *arg)
@@ -56,6 +60,8 @@ exec__order_sort(u32 *order, u32 *scratch, u32 count, OrderBefore before, const 
     if (from != order) memcpy(order, from, (size_t)count * sizeof(u32));
 }
 
+/* ---- key items ---- */
+
 static void
 items_insertion(SortItem *item, u32 count)
 {
@@ -89,8 +95,9 @@ items_merge(const SortItem *from, SortItem *to, u32 middle, u32 end)
     memcpy(to + at, from + right, (end - right) * sizeof(SortItem));
 }
 
-void
-exec__items_sort(SortItem *item, SortItem *scratch, u32 count)
+/* By comparisons: for few items and for runs with equal prefixes. */
+static void
+items_merge_sort(SortItem *item, SortItem *scratch, u32 count)
 {
     SortItem *from = item, *to = scratch;
     for (u32 i = 0; i < count; i += RUN) {
@@ -108,6 +115,97 @@ exec__items_sort(SortItem *item, SortItem *scratch, u32 count)
     if (from != item) memcpy(item, from, (size_t)count * sizeof(SortItem));
 }
 
+/* Bytes that all keys have in common at their start. */
+static u32
+common_bytes(const SortItem *item, u32 count)
+{
+    u32 common = item[0].key_bytes;
+    for (u32 i = 1; i < count && common > 0; i++) {
+        u32 bytes = MIN_OF(common, item[i].key_bytes), same = 0;
+        if (bytes == common && memcmp(item[i].key, item[0].key, common) == 0) continue;
+        while (same < bytes && item[i].key[same] == item[0].key[same]) {
+            same++;
+        }
+        common = same;
+    }
+    return common;
+}
+
+/* One stable radix pass over the prefixes; false: nothing was moved. */
+static bool
+items_pass(const SortItem *from, SortItem *to, u32 count, u32 shift)
+{
+    u32 place[DIGIT_COUNT] = {0};
+    for (u32 i = 0; i < count; i++) {
+        place[(from[i].prefix >> shift) & (DIGIT_COUNT - 1)]++;
+    }
+    u32 sum = 0;
+    for (u32 i = 0; i < DIGIT_COUNT; i++) {
+        u32 here = place[i];
+        if (here == count) return false;
+        place[i] = sum;
+        sum += here;
+    }
+    for (u32 i = 0; i < count; i++) {
+        to[place[(from[i].prefix >> shift) & (DIGIT_COUNT - 1)]++] = from[i];
+    }
+    return true;
+}
+
+static void
+items_radix(SortItem *item, SortItem *scratch, u32 count)
+{
+    SortItem *from = item, *to = scratch;
+    u64 differ = 0;
+    for (u32 i = 1; i < count; i++) {
+        differ |= item[i].prefix ^ item[0].prefix;
+    }
+    for (u32 shift = 0; shift < 64; shift += DIGIT_BITS) {
+        if ((differ >> shift & (DIGIT_COUNT - 1)) == 0) continue;
+        if (!items_pass(from, to, count, shift)) continue;
+        SortItem *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != item) memcpy(item, from, (size_t)count * sizeof(SortItem));
+}
+
+/*
+ * What all keys have in common is left out, so that the eight bytes of the prefix say as much as
+ * possible; a radix sort by prefix leaves short runs of equal ones.  Items come in the order of
+ * their rows or with places that say it, so ties are put right by the comparison.
+ */
+void
+exec__items_sort(SortItem *item, SortItem *scratch, u32 count)
+{
+    if (count <= SMALL_SORT) {
+        items_merge_sort(item, scratch, count);
+        return;
+    }
+    u32 common = common_bytes(item, count);
+    for (u32 i = 0; i < count; i++) {
+        item[i].prefix = exec__key_prefix(item[i].key + common, (size_t)item[i].key_bytes - common);
+        item[i].key += common;
+        item[i].key_bytes -= common;
+    }
+    items_radix(item, scratch, count);
+    for (u32 i = 0; i < count;) {
+        u32 end = i + 1;
+        while (end < count && item[end].prefix == item[i].prefix) {
+            end++;
+        }
+        if (end - i > 1) items_merge_sort(item + i, scratch + i, end - i);
+        i = end;
+    }
+    for (u32 i = 0; i < count; i++) {
+        item[i].key -= common;
+        item[i].key_bytes += common;
+        if (common > 0) item[i].prefix = exec__key_prefix(item[i].key, item[i].key_bytes);
+    }
+}
+
+/* ---- numbers ---- */
+
 static void
 numbers_insertion(NumberItem *item, u32 count)
 {
@@ -122,10 +220,6 @@ numbers_insertion(NumberItem *item, u32 count)
         item[at] = moved;
     }
 }
-
-#define DIGIT_BITS  11u
-#define DIGIT_COUNT (1u << DIGIT_BITS)
-#define SMALL_SORT  48u
 
 /* One stable pass over the digit at `shift`; false: all keys agree in it, nothing was moved. */
 static bool
@@ -199,4 +293,24 @@ exec__cells_sort(Cell *cell, u32 count, const Collation *collation)
         cell[end] = swap;
         cells_sift_down(cell, 0, end, collation);
     }
+}
+
+Err
+exec__keys_sort(const KeySetEntry *entry, u32 *order, u32 count)
+{
+    SortItem *item = mem_alloc(2 * (size_t)MAX_OF(count, 1u) * sizeof(SortItem));
+    if (item == NULL) return ERR_NOMEM;
+    for (u32 i = 0; i < count; i++) {
+        const KeySetEntry *key = &entry[order[i]];
+        item[i] = (SortItem){.prefix = exec__key_prefix(key->p, key->bytes),
+                             .key = key->p,
+                             .key_bytes = key->bytes,
+                             .row = order[i]};
+    }
+    exec__items_sort(item, item + count, count);
+    for (u32 i = 0; i < count; i++) {
+        order[i] = item[i].row;
+    }
+    mem_free(item);
+    return OK;
 }

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "exec/exec__run.h"
+#include "exec/keyset.h"
 
 /* Before: must row number a stand in front of row number b?  A strict weak order. */
 typedef bool (*OrderBefore)(const void *arg, u32 a, u32 b);
@@ -56,3 +56,5 @@ void exec__numbers_sort(NumberItem *item, NumberItem *scratch, u32 count);
 
 /* Sort items; `scratch` has room for as many. */
 void exec__items_sort(SortItem *item, SortItem *scratch, u32 count);
+/* Sort numbers of keys by the keys, which are all different. */
+MUST_CHECK Err exec__keys_sort(const KeySetEntry *entry, u32 *order, u32 count);

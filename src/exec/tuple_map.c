@@ -17,42 +17,33 @@ exec__tuples_init(Exec *exec, TupleMap *map, const Collation *const *collation, 
 void
 exec__tuples_clear(TupleMap *map)
 {
-    if (map->count > 0) memset(map->number, 0, ((size_t)map->mask + 1) * sizeof(u32));
+    if (map->count > 0) memset(map->slot, 0, ((size_t)map->mask + 1) * sizeof(TupleSlot));
     map->count = 0;
 }
 
 void
 exec__tuples_free(TupleMap *map)
 {
-    mem_free(map->hash);
-    mem_free(map->number);
+    mem_free(map->slot);
     *map = (TupleMap){0};
 }
 
 static Err
 map_grow(TupleMap *map)
 {
-    u32 slots = map->number == NULL ? SLOTS_MIN : (map->mask + 1) * 2;
-    u32 *hash = mem_alloc((size_t)slots * sizeof(u32));
-    u32 *number = mem_alloc_zeroed((size_t)slots * sizeof(u32));
-    if (hash == NULL || number == NULL) {
-        mem_free(hash);
-        mem_free(number);
-        return ERR_NOMEM;
-    }
-    for (u32 i = 0; map->number != NULL && i <= map->mask; i++) {
-        if (map->number[i] == 0) continue;
-        u32 at = map->hash[i] & (slots - 1);
-        while (number[at] != 0) {
+    u32 slots = map->slot == NULL ? SLOTS_MIN : (map->mask + 1) * 2;
+    TupleSlot *slot = mem_alloc_zeroed((size_t)slots * sizeof(TupleSlot));
+    if (slot == NULL) return ERR_NOMEM;
+    for (u32 i = 0; map->slot != NULL && i <= map->mask; i++) {
+        if (map->slot[i].number == 0) continue;
+        u32 at = map->slot[i].hash & (slots - 1);
+        while (slot[at].number != 0) {
             at = (at + 1) & (slots - 1);
         }
-        hash[at] = map->hash[i];
-        number[at] = map->number[i];
+        slot[at] = map->slot[i];
     }
-    mem_free(map->hash);
-    mem_free(map->number);
-    map->hash = hash;
-    map->number = number;
+    mem_free(map->slot);
+    map->slot = slot;
     map->mask = slots - 1;
     return OK;
 }
@@ -60,16 +51,15 @@ map_grow(TupleMap *map)
 Err
 exec__tuples_add(TupleMap *map, u32 hash, u32 number)
 {
-    if (map->number == NULL || map->count > map->mask / 2) {
+    if (map->slot == NULL || map->count > map->mask / 2) {
         Err err = map_grow(map);
         if (err != OK) return err;
     }
     u32 at = hash & map->mask;
-    while (map->number[at] != 0) {
+    while (map->slot[at].number != 0) {
         at = (at + 1) & map->mask;
     }
-    map->hash[at] = hash;
-    map->number[at] = number + 1;
+    map->slot[at] = (TupleSlot){.hash = hash, .number = number + 1};
     map->count++;
     return OK;
 }
@@ -158,14 +148,15 @@ matches(const TupleMap *map, const Cell *have, const Vec *vec, u32 at)
 u32
 exec__tuples_find(const TupleMap *map, const RowBuf *rows, const Vec *vec, u32 at, u32 hash)
 {
-    if (map->number == NULL) return TUPLE_NONE;
-    u32 slot = hash & map->mask;
-    while (map->number[slot] != 0) {
-        u32 number = map->number[slot] - 1;
-        if (map->hash[slot] == hash && matches(map, exec__rowbuf_row(rows, number), vec, at)) {
+    if (map->slot == NULL) return TUPLE_NONE;
+    u32 place = hash & map->mask;
+    while (map->slot[place].number != 0) {
+        u32 number = map->slot[place].number - 1;
+        if (map->slot[place].hash == hash &&
+            matches(map, exec__rowbuf_row(rows, number), vec, at)) {
             return number;
         }
-        slot = (slot + 1) & map->mask;
+        place = (place + 1) & map->mask;
     }
     return TUPLE_NONE;
 }

@@ -10,12 +10,16 @@
 #include "exec/exec__run.h"
 #include "exec/rowbuf.h"
 
+typedef struct TupleSlot {
+    u32 hash;
+    u32 number; /* Of the tuple, + 1; 0: free. */
+} TupleSlot;
+
 typedef struct TupleMap {
     u32 columns;
     const Collation *const *collation; /* [columns], or NULL: BINARY. */
     u64 seed;
-    u32 *hash;
-    u32 *number; /* Number of the tuple + 1; 0: free. */
+    TupleSlot *slot;
     u32 count, mask;
 } TupleMap;
 
@@ -28,6 +32,12 @@ void exec__tuples_free(TupleMap *map);
 void exec__tuples_hash(const TupleMap *map, const Batch *batch, const Vec *vec, u32 *hash_out);
 /* The number of the tuple at position `at`; its cells stand in row `number` of `rows`. */
 u32 exec__tuples_find(const TupleMap *map, const RowBuf *rows, const Vec *vec, u32 at, u32 hash);
+/* Have the slot for a hash in the cache soon. */
+static inline void
+exec__tuples_prefetch(const TupleMap *map, u32 hash)
+{
+    if (map->slot != NULL) __builtin_prefetch(&map->slot[hash & map->mask]);
+}
 /* Can the tuple be entered? */
 bool exec__tuple_is_plain(const TupleMap *map, const Cell *cell);
 MUST_CHECK Err exec__tuples_add(TupleMap *map, u32 hash, u32 number);

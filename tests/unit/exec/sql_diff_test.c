@@ -408,22 +408,104 @@ make_select(Make *make)
     }
 }
 
+/* Rows of many kinds, enough for whole batches, for pruned top-N sorts and for hash tables that
+   grow. */
+static const char *const setup_many[] = {
+    "CREATE TABLE m(id INTEGER PRIMARY KEY, i INT, r REAL, s TEXT, x)",
+    "CREATE TABLE n(k INT, v TEXT COLLATE NOCASE)",
+    "CREATE INDEX m_i ON m(i)",
+    "INSERT INTO m WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM c WHERE n<1500) "
+    "SELECT n, CASE WHEN n%17=0 THEN NULL WHEN n%19=0 THEN 9223372036854775807-n ELSE n*7919%101 "
+    "END, CASE WHEN n%23=0 THEN NULL ELSE (n*31%400-200)*0.25 END, "
+    "CASE WHEN n%29=0 THEN NULL ELSE substr('abcAbCxyz',n%7+1,n%4)||(n%13) END, "
+    "CASE n%5 WHEN 0 THEN n%40 WHEN 1 THEN (n%40)*1.0 WHEN 2 THEN ''||(n%40) WHEN 3 THEN "
+    "x'6162' ELSE NULL END FROM c",
+    "INSERT INTO n SELECT i, s FROM m WHERE id<200 AND i<60",
+};
+
+static const char *const m_columns[] = {"id", "i", "r", "s", "x"};
+static const char *const m_n_columns[] = {"id", "i", "r", "s", "x", "k", "v"};
+
 static void
-random_statements_agree(void **state)
+make_select_many(Make *make)
 {
-    (void)state;
+    make->column = m_columns;
+    make->columns = COUNT_OF(m_columns);
+    switch (pick(make, 8)) {
+    case 0:
+        put(make, "SELECT id, ");
+        make_expr(make, 3);
+        put(make, " FROM m ORDER BY id");
+        break;
+    case 1:
+        put(make,
+            "SELECT count(*), sum(i), min(r), max(s), total(x), count(x), avg(r) FROM m WHERE ");
+        make_expr(make, 3);
+        break;
+    case 2:
+        put(make, "SELECT count(*), count(x), total(i), max(x), min(id), sum(r) FROM m GROUP BY ");
+        make_key(make);
+        put(make, " ORDER BY 1, 2, 3, 4, 5, 6");
+        break;
+    case 3:
+        put(make, "SELECT count(*), count(DISTINCT s), sum(id) FILTER (WHERE ");
+        make_expr(make, 2);
+        put(make, ") FROM m GROUP BY ");
+        make_key(make);
+        put(make, ",");
+        make_key(make);
+        put(make, " ORDER BY 1, 2, 3"); /* SQLite may group in the order of an index. */
+        break;
+    case 4:
+        put(make, "SELECT id FROM m ORDER BY ");
+        make_key(make);
+        put(make, pick(make, 2) ? " DESC" : "");
+        if (pick(make, 2)) put(make, ", s");
+        if (pick(make, 2)) put(make, " DESC");
+        put(make, ", id");
+        if (pick(make, 2)) put(make, " LIMIT 20");
+        break;
+    case 5:
+        put(make, "SELECT DISTINCT ");
+        make_key(make);
+        put(make, pick(make, 2) ? ", i FROM m ORDER BY 1, 2" : " FROM m ORDER BY 1");
+        break;
+    case 6:
+        make->column = m_n_columns;
+        make->columns = COUNT_OF(m_n_columns);
+        put(make, "SELECT count(*), sum(id), total(k), max(v) FROM m ");
+        put(make, pick(make, 2) ? "LEFT JOIN n ON " : "JOIN n ON ");
+        put(make, pick(make, 2) ? "x=k" : pick(make, 2) ? "i=k" : "s=v");
+        put(make, " WHERE ");
+        make_expr(make, 2);
+        break;
+    default:
+        put(make, "SELECT ");
+        make_key(make);
+        put(make, pick(make, 3) == 0   ? " FROM m UNION SELECT k FROM n"
+                  : pick(make, 2) == 0 ? " FROM m EXCEPT SELECT v FROM n"
+                                       : " FROM m INTERSECT SELECT k FROM n");
+        break;
+    }
+}
+
+typedef void (*MakeStatement)(Make *make);
+
+static void
+check_random(const char *const *sql_setup, size_t setup_count, MakeStatement statement, u32 wanted)
+{
     SqlKit kit;
     Make make = {0};
     if (sqlite3_libversion_number() < SQLITE_LIKE_OURS) skip();
     rng_seed(&make.rng, 20261130);
     sql_kit_open(&kit);
-    for (size_t i = 0; i < COUNT_OF(setup); i++) {
-        sql_kit_same(&kit, setup[i]);
+    for (size_t i = 0; i < setup_count; i++) {
+        sql_kit_same(&kit, sql_setup[i]);
     }
     u32 failures = 0;
-    for (u32 i = 0; i < statements_wanted && failures < 10; i++) {
+    for (u32 i = 0; i < wanted && failures < 10; i++) {
         buf_clear(&make.out);
-        make_select(&make);
+        statement(&make);
         assert_int_equal(buf_append_byte(&make.out, 0), OK);
         kit.env.batch_rows = (u32[]){0, 1, 2, 3, 2048}[i % 5];
         const char *sql = (const char *)make.out.p;
@@ -437,6 +519,20 @@ random_statements_agree(void **state)
     assert_int_equal(failures, 0);
     buf_free(&make.out);
     sql_kit_close(&kit);
+}
+
+static void
+random_statements_agree(void **state)
+{
+    (void)state;
+    check_random(setup, COUNT_OF(setup), make_select, statements_wanted);
+}
+
+static void
+random_statements_on_many_rows_agree(void **state)
+{
+    (void)state;
+    check_random(setup_many, COUNT_OF(setup_many), make_select_many, statements_wanted / 6);
 }
 
 int
@@ -453,6 +549,7 @@ main(int argc, char **argv)
         cmocka_unit_test(fixed_statements_agree),
         cmocka_unit_test(old_statements_agree),
         cmocka_unit_test(random_statements_agree),
+        cmocka_unit_test(random_statements_on_many_rows_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
