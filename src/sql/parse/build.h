@@ -251,7 +251,7 @@ AstCase *parse__case_arm(Parser *P, AstCase *node, Operand when, Operand then);
 Operand
 parse__case(Parser *P, Token word, AstExpr *operand, AstCase *node, AstExpr *otherwise, Token end);
 /* kind: 0, TK_DISTINCT, TK_ALL or TK_STAR */
-Call parse__function(Parser *P, Token name, Token open, Token close, int kind, AstExprs args,
+Call parse__function(Parser *P, Token name, Token close, int kind, AstExprs args,
                      AstOrderTerms order_by);
 Operand parse__call(Parser *P, Call call, FilterOver tail);
 AstRaise parse__raise_of(int conflict);

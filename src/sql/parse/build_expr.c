@@ -524,11 +524,8 @@ parse__case(Parser *P, Token word, AstExpr *operand, AstCase *node, AstExpr *oth
 }
 
 Call
-parse__function(Parser *P, Token name, Token open, Token close, int kind, AstExprs args,
-                AstOrderTerms order_by)
+parse__function(Parser *P, Token name, Token close, int kind, AstExprs args, AstOrderTerms order_by)
 {
-    /* The grammar takes a string where it takes a name; but 'f'(x) is no call. */
-    if (name.code == TK_STRING) parse__syntax_error(P, &open);
     if (args.count > P->function_args_max) {
         parse__fail(P, name.offset, "too many arguments on function %.*s", (int)name.bytes,
                     (const char *)P->text + name.offset);

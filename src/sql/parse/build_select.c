@@ -355,9 +355,6 @@ parse__values_more(Parser *P, SelectDraft *draft, AstExprs row)
     AstExprs *item = LIST_ADD(P, &arm->values);
     if (item == NULL) return draft;
     *item = row;
-    if (row.count != arm->values.items[0].count) {
-        parse__fail(P, -1, "all VALUES must have the same number of terms");
-    }
     draft->select.height = tallest_of(draft->select.height, row);
     /* The closing parenthesis was the token before. */
     arm->span = span_between(arm->span.offset, P->previous_end);

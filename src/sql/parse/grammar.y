@@ -58,6 +58,8 @@
 %token_class id  ID|INDEXED.
 %token_class ids ID|STRING.
 %token_class nm  ID|INDEXED|JOIN_KW|STRING.
+/* A parenthesis behind a string: there may be one behind a name so written, but 'f'(x) is no call. */
+%token_class lp  LP|STRING_LP.
 
 /* ---- One statement ---- */
 
@@ -138,7 +140,7 @@ temp(A) ::= TEMP.                                   { A = 1; }
 if_not_exists(A) ::= .                              { A = 0; }
 if_not_exists(A) ::= IF NOT EXISTS.                 { A = 1; }
 
-table_body ::= LP(L) columns table_constraints_opt RP(R) table_options(O).
+table_body ::= lp(L) columns table_constraints_opt RP(R) table_options(O).
     { parse__table_body(P, L, R, O); }
 table_body ::= AS(W) select(S).                     { parse__table_as(P, W, S); }
 
@@ -159,8 +161,8 @@ column_name ::= nm(X) type_name(T).                 { parse__column_begin(P, X, 
 %type type_words {Span}
 type_name(A) ::= .                                  { A = (Span){P->current.offset, 0}; }
 type_name(A) ::= type_words(A).
-type_name(A) ::= type_words(X) LP signed RP(R).     { A = span_between(X.offset, token_end(R)); }
-type_name(A) ::= type_words(X) LP signed COMMA signed RP(R).
+type_name(A) ::= type_words(X) lp signed RP(R).     { A = span_between(X.offset, token_end(R)); }
+type_name(A) ::= type_words(X) lp signed COMMA signed RP(R).
                                                     { A = span_between(X.offset, token_end(R)); }
 type_words(A) ::= ids(X).                           { A = token_span(X); }
 type_words(A) ::= type_words(X) ids(Y).             { A = span_between(X.offset, token_end(Y)); }
@@ -258,7 +260,7 @@ resolution(A) ::= REPLACE.                          { A = AST_CONFLICT_REPLACE; 
 statement(A) ::= CREATE temp(T) VIEW if_not_exists(E) nm(X) dotted(Y) plain_names_opt(N) AS select(S).
     { A = parse__create_view(P, T, E, X, Y, N, S); }
 
-statement(A) ::= CREATE unique(U) INDEX if_not_exists(E) nm(X) dotted(Y) ON nm(T) LP order_terms(L) RP where_opt(W).
+statement(A) ::= CREATE unique(U) INDEX if_not_exists(E) nm(X) dotted(Y) ON nm(T) lp order_terms(L) RP where_opt(W).
     { A = parse__create_index(P, U, E, X, Y, T, L, W); }
 
 %type unique {int}
@@ -311,7 +313,7 @@ trigger_hint ::= INDEXED BY nm.                     { parse__trigger_hint(P, "IN
 trigger_hint ::= NOT INDEXED.                       { parse__trigger_hint(P, "NOT INDEXED"); }
 
 statement(A) ::= virtual_head(V).                   { A = parse__create_virtual_end(P, V, NULL); }
-statement(A) ::= virtual_head(V) LP virtual_args RP(R). { A = parse__create_virtual_end(P, V, &R); }
+statement(A) ::= virtual_head(V) lp virtual_args RP(R). { A = parse__create_virtual_end(P, V, &R); }
 
 %type virtual_head {AstCreateVirtual *}
 virtual_head(A) ::= CREATE VIRTUAL TABLE if_not_exists(E) nm(X) dotted(Y) USING nm(M).
@@ -322,9 +324,9 @@ virtual_arg ::= .                                   { parse__virtual_arg(P); }
 virtual_arg ::= virtual_arg virtual_token.
 virtual_token ::= ANY(X).                           { parse__virtual_token(P, X); }
 virtual_token ::= virtual_open any_list RP(X).      { parse__virtual_token(P, X); }
-virtual_open ::= LP(X).                             { parse__virtual_token(P, X); }
+virtual_open ::= lp(X).                             { parse__virtual_token(P, X); }
 any_list ::= .
-any_list ::= any_list LP any_list RP.
+any_list ::= any_list lp any_list RP.
 any_list ::= any_list ANY.
 
 statement(A) ::= DROP TABLE if_exists(E) full_name(O).   { A = parse__drop(P, AST_STMT_DROP_TABLE, E, O); }
@@ -444,7 +446,7 @@ from_list(A) ::= from_list(L) join_op(J) item(I) on_using(U). { A = parse__from_
 %type item {AstFromItem *}
 table(A) ::= nm(X).                                 { A = parse__from_table(P, NULL, X); }
 table(A) ::= nm(X) DOT nm(Y).                       { A = parse__from_table(P, &X, Y); }
-source(A) ::= table(T) LP exprs_opt(E) RP.          { A = parse__from_function(T, E); }
+source(A) ::= table(T) lp exprs_opt(E) RP.          { A = parse__from_function(T, E); }
 source(A) ::= LP(W) select(S) RP.                   { A = parse__from_select(P, W, S); }
 source(A) ::= LP(W) from_list(F) RP.                { A = parse__from_nested(P, W, F); }
 item(A) ::= table(A).
@@ -517,7 +519,7 @@ with_as(A) ::= AS NOT MATERIALIZED.                 { A = AST_MATERIALIZE_NO; }
 %type plain_names {AstNames}
 %type plain_names_opt {AstNames}
 plain_names_opt(A) ::= .                            { A = (AstNames){0}; }
-plain_names_opt(A) ::= LP plain_names(L) RP.        { A = L; }
+plain_names_opt(A) ::= lp plain_names(L) RP.        { A = L; }
 plain_names(A) ::= plain_names(L) COMMA nm(X) collated(C) sort(S). { A = parse__plain_name(P, L, X, C, S); }
 plain_names(A) ::= nm(X) collated(C) sort(S).       { A = parse__plain_name(P, (AstNames){0}, X, C, S); }
 %type collated {int}
@@ -527,7 +529,7 @@ collated(A) ::= COLLATE ids.                        { A = 1; }
 %type names {AstNames}
 %type names_opt {AstNames}
 names_opt(A) ::= .                                  { A = (AstNames){0}; }
-names_opt(A) ::= LP names(L) RP.                    { A = L; }
+names_opt(A) ::= lp names(L) RP.                    { A = L; }
 names(A) ::= names(L) COMMA nm(X).                  { A = parse__names(P, L, X); }
 names(A) ::= nm(X).                                 { A = parse__names(P, (AstNames){0}, X); }
 
@@ -616,13 +618,13 @@ expr(A) ::= CAST(W) LP expr(X) AS type_name(T) RP(R). { A = parse__cast(P, W, X,
 expr(A) ::= call(F).                                { A = parse__call(P, F, FILTER_OVER_NONE); }
 expr(A) ::= call(F) filter_over(V).                 { A = parse__call(P, F, V); }
 %type call {Call}
-call(A) ::= nm(N) LP(L) RP(R).                      { A = parse__function(P, N, L, R, 0, EXPRS_NONE, ORDER_NONE); }
-call(A) ::= nm(N) LP(L) exprs(E) RP(R).             { A = parse__function(P, N, L, R, 0, E, ORDER_NONE); }
-call(A) ::= nm(N) LP(L) exprs(E) ORDER BY order_terms(O) RP(R). { A = parse__function(P, N, L, R, 0, E, O); }
-call(A) ::= nm(N) LP(L) ORDER BY order_terms(O) RP(R). { A = parse__function(P, N, L, R, 0, EXPRS_NONE, O); }
-call(A) ::= nm(N) LP(L) DISTINCT|ALL(D) exprs_opt(E) RP(R). { A = parse__function(P, N, L, R, D.code, E, ORDER_NONE); }
-call(A) ::= nm(N) LP(L) DISTINCT|ALL(D) exprs_opt(E) ORDER BY order_terms(O) RP(R). { A = parse__function(P, N, L, R, D.code, E, O); }
-call(A) ::= nm(N) LP(L) STAR RP(R).                 { A = parse__function(P, N, L, R, TK_STAR, EXPRS_NONE, ORDER_NONE); }
+call(A) ::= nm(N) LP RP(R).                      { A = parse__function(P, N, R, 0, EXPRS_NONE, ORDER_NONE); }
+call(A) ::= nm(N) LP exprs(E) RP(R).             { A = parse__function(P, N, R, 0, E, ORDER_NONE); }
+call(A) ::= nm(N) LP exprs(E) ORDER BY order_terms(O) RP(R). { A = parse__function(P, N, R, 0, E, O); }
+call(A) ::= nm(N) LP ORDER BY order_terms(O) RP(R). { A = parse__function(P, N, R, 0, EXPRS_NONE, O); }
+call(A) ::= nm(N) LP DISTINCT|ALL(D) exprs_opt(E) RP(R). { A = parse__function(P, N, R, D.code, E, ORDER_NONE); }
+call(A) ::= nm(N) LP DISTINCT|ALL(D) exprs_opt(E) ORDER BY order_terms(O) RP(R). { A = parse__function(P, N, R, D.code, E, O); }
+call(A) ::= nm(N) LP STAR RP(R).                 { A = parse__function(P, N, R, TK_STAR, EXPRS_NONE, ORDER_NONE); }
 
 expr(A) ::= LP(L) exprs(X) COMMA expr(Y) RP(R).     { A = parse__row(P, L, parse__exprs(P, X, Y), R); }
 expr(A) ::= expr(X) AND(O) expr(Y).                 { A = parse__chain(P, AST_EXPR_AND, X, O, Y); }
@@ -666,7 +668,7 @@ expr(A) ::= expr(X) in_op(N) LP select(S) RP(R). [IN] { A = parse__in_select(P, 
 expr(A) ::= expr(X) in_op(N) nm(T) dotted(U) table_args(L). [IN] { A = parse__in_table(P, X, N, T, U, L); }
 %type table_args {AstExprs *}
 table_args(A) ::= .                                 { A = NULL; }
-table_args(A) ::= LP exprs_opt(L) RP.               { A = parse__keep_exprs(P, L); }
+table_args(A) ::= lp exprs_opt(L) RP.               { A = parse__keep_exprs(P, L); }
 expr(A) ::= LP(L) select(S) RP(R).                  { A = parse__subquery(P, AST_EXPR_SUBQUERY, L, S, R); }
 expr(A) ::= EXISTS(W) LP select(S) RP(R).           { A = parse__subquery(P, AST_EXPR_EXISTS, W, S, R); }
 
@@ -758,7 +760,7 @@ filter(A) ::= FILTER LP WHERE expr(X) RP.           { A = X.expr; }
 
 statement(A) ::= PRAGMA nm(X) dotted(Y).            { A = parse__pragma(P, X, Y, AST_PRAGMA_NO_VALUE, (PragmaText){0}); }
 statement(A) ::= PRAGMA nm(X) dotted(Y) EQ pragma_value(V).    { A = parse__pragma(P, X, Y, AST_PRAGMA_EQUALS, V); }
-statement(A) ::= PRAGMA nm(X) dotted(Y) LP pragma_value(V) RP. { A = parse__pragma(P, X, Y, AST_PRAGMA_CALL, V); }
+statement(A) ::= PRAGMA nm(X) dotted(Y) lp pragma_value(V) RP. { A = parse__pragma(P, X, Y, AST_PRAGMA_CALL, V); }
 
 %type pragma_value {PragmaText}
 pragma_value(A) ::= plus_number(X).                 { A = (PragmaText){token_span(X), X.code, false, true}; }
@@ -792,7 +794,7 @@ into_opt(A) ::= INTO expr(X).                       { A = X.expr; }
 /* Only the driver makes these: a keyword that needs more than one token of lookahead. */
 %token ADD ALL ALTER AS AUTOINCR CASE CHECK COMMIT CONSTRAINT CREATE DEFAULT DEFERRABLE DELETE
     DISTINCT DROP ELSE EXCEPT EXISTS EXPLAIN_ANALYZE FILTER FOREIGN FROM GROUP HAVING INDEX INDEXED
-    INSERT INTERSECT INTO JOIN JOIN_KW LIMIT LONE_EXPR NOTHING NULL ORDER OVER PRIMARY REFERENCES
+    INSERT INTERSECT INTO JOIN JOIN_KW LIMIT LONE_EXPR NOTHING NULL STRING_LP ORDER OVER PRIMARY REFERENCES
     RETURNING SELECT SET SET_START TABLE THEN TO TRANSACTION UNION UNIQUE UPDATE USING VALUES WHEN WHERE
     WINDOW ILLEGAL.
 
@@ -883,6 +885,7 @@ parse__drive(Parser *P, bool lone_expr)
             code = driver_special(P, before);
             if (code == NOTHING_FED) break;
         }
+        if (UNLIKELY(before == TK_STRING) && code == TK_LP) code = TK_STRING_LP;
         if (UNLIKELY(offset > offset_max)) {
             parse__fail_code(P, ERR_TOOBIG, "string or blob too big");
             break;

@@ -143,12 +143,11 @@ skip_line_comment(const u8 *p, const u8 *end)
 
 /* Behind the slash and star: past the closing pair, or to the end of the text. */
 static const u8 *
-skip_block_comment(const u8 *p, const u8 *end, u16 *open_out)
+skip_block_comment(const u8 *p, const u8 *end)
 {
     for (; p < end && *p != 0; p++) {
         if (p[0] == '*' && byte_at(p + 1, end) == '/') return p + 2;
     }
-    *open_out = LEX_OPEN_COMMENT;
     return p;
 }
 
@@ -413,8 +412,7 @@ lex_other(const u8 *p, const u8 *end, u8 class, Token *token)
         token->code = lex_operator(p, end, class, &bytes);
         behind = p + bytes;
         if (token->code != 0) break;
-        behind = class == BC_MINUS ? skip_line_comment(p + 2, end)
-                                   : skip_block_comment(p + 2, end, &token->extra);
+        behind = class == BC_MINUS ? skip_line_comment(p + 2, end) : skip_block_comment(p + 2, end);
     }
     }
     token->bytes = (u32)(behind - p);
@@ -425,13 +423,12 @@ lex_other(const u8 *p, const u8 *end, u8 class, Token *token)
 static NOINLINE void
 lex_rare(const u8 *text, const u8 *p, const u8 *end, Token *token_out)
 {
-    u16 open = 0;
     for (;;) {
         p = skip_blanks(p, end);
         *token_out = (Token){.offset = (u32)(p - text)};
         u8 class = p < end ? byte_class[*p] & CLASS_MASK : BC_END;
         switch (class) {
-        case BC_END: token_out->extra = 1 | open; return;
+        case BC_END: token_out->extra = 1; return;
         case BC_WORD: lex_word(p, end, token_out); return;
         case BC_SINGLE:
             token_out->bytes = 1;
@@ -441,7 +438,6 @@ lex_rare(const u8 *text, const u8 *p, const u8 *end, Token *token_out)
         }
         if (token_out->code != 0) return;
         p += token_out->bytes;
-        open = token_out->extra;
     }
 }
 

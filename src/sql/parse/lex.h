@@ -16,8 +16,7 @@ typedef struct Token {
                   In the grammar: whatever a rule wants to hand on. */
 } Token;
 
-#define TOKEN_NONE       ((Token){0})
-#define LEX_OPEN_COMMENT ((u16)2) /* In `extra` at the end: the text ended inside a comment. */
+#define TOKEN_NONE ((Token){0})
 
 /*
  * Read the first token at or behind `offset`; blanks and comments are skipped.  `end` bounds the

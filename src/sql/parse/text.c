@@ -7,71 +7,134 @@
 
 /* ---- sql_complete ---- */
 
-/*
- * Where in a statement we are.  Inside CREATE TRIGGER only "; END ;" ends it.
- */
+/* Where in a statement we are.  Inside CREATE TRIGGER only "; END ;" ends it. */
 typedef enum CompleteState {
     CS_NOTHING,   /* Nothing but blanks so far. */
     CS_COMPLETE,  /* Behind the semicolon of a whole statement. */
     CS_STATEMENT, /* Inside an ordinary statement. */
-    CS_EXPLAIN,   /* EXPLAIN so far. */
+    CS_EXPLAIN,   /* EXPLAIN so far, and words that tell nothing. */
     CS_CREATE,    /* CREATE so far, perhaps with TEMP. */
     CS_TRIGGER,   /* Inside CREATE TRIGGER. */
     CS_SEMI,      /* Behind a semicolon inside CREATE TRIGGER. */
     CS_END,       /* Behind "; END" inside CREATE TRIGGER. */
 } CompleteState;
 
+/* What a token means to that question. */
+typedef enum CompleteToken {
+    CT_OTHER,
+    CT_BLANK,
+    CT_SEMI,
+    CT_EXPLAIN,
+    CT_CREATE,
+    CT_TEMP,
+    CT_TRIGGER,
+    CT_END,
+    CT_OPEN, /* A string, name or comment that the text does not close. */
+} CompleteToken;
+
 static CompleteState
-complete_begin(u16 code)
+complete_next(CompleteState state, CompleteToken token)
 {
-    switch (code) {
-    case TK_EXPLAIN: return CS_EXPLAIN;
-    case TK_CREATE: return CS_CREATE;
-    default: return CS_STATEMENT;
+    if (token == CT_SEMI) {
+        return state == CS_TRIGGER || state == CS_SEMI ? CS_SEMI : CS_COMPLETE;
+    }
+    switch (state) {
+    case CS_NOTHING:
+    case CS_COMPLETE:
+        if (token == CT_EXPLAIN) return CS_EXPLAIN;
+        return token == CT_CREATE ? CS_CREATE : CS_STATEMENT;
+    case CS_EXPLAIN:
+        if (token == CT_OTHER) return CS_EXPLAIN;
+        return token == CT_CREATE ? CS_CREATE : CS_STATEMENT;
+    case CS_CREATE:
+        if (token == CT_TEMP) return CS_CREATE;
+        return token == CT_TRIGGER ? CS_TRIGGER : CS_STATEMENT;
+    case CS_STATEMENT: return CS_STATEMENT;
+    case CS_SEMI: return token == CT_END ? CS_END : CS_TRIGGER;
+    case CS_TRIGGER:
+    case CS_END: return CS_TRIGGER;
+    }
+    UNREACHABLE();
+}
+
+static CompleteToken
+complete_word(Slice word)
+{
+    bool ours;
+    switch (lex__keyword_code(word, &ours)) {
+    case TK_EXPLAIN: return CT_EXPLAIN;
+    case TK_CREATE: return CT_CREATE;
+    case TK_TEMP: return CT_TEMP;
+    case TK_TRIGGER: return CT_TRIGGER;
+    case TK_END: return CT_END;
+    default: return CT_OTHER;
     }
 }
 
-static CompleteState
-complete_next(CompleteState state, u16 code)
+/* Behind the next `close` at or behind `p`, or NULL. */
+static const u8 *
+complete_closed(const u8 *p, const u8 *end, u8 close)
 {
-    switch (state) {
-    case CS_NOTHING:
-    case CS_COMPLETE: return code == TK_SEMI ? CS_COMPLETE : complete_begin(code);
-    case CS_EXPLAIN:
-        if (code == TK_SEMI) return CS_COMPLETE;
-        if (code == TK_CREATE) return CS_CREATE;
-        return code == TK_EXPLAIN || code == TK_TEMP || code == TK_TRIGGER || code == TK_END
-                   ? CS_STATEMENT
-                   : CS_EXPLAIN;
-    case CS_CREATE:
-        if (code == TK_SEMI) return CS_COMPLETE;
-        if (code == TK_TEMP) return CS_CREATE;
-        return code == TK_TRIGGER ? CS_TRIGGER : CS_STATEMENT;
-    case CS_STATEMENT: return code == TK_SEMI ? CS_COMPLETE : CS_STATEMENT;
-    case CS_TRIGGER: return code == TK_SEMI ? CS_SEMI : CS_TRIGGER;
-    case CS_SEMI:
-        if (code == TK_SEMI) return CS_SEMI;
-        return code == TK_END ? CS_END : CS_TRIGGER;
-    case CS_END: return code == TK_SEMI ? CS_COMPLETE : CS_TRIGGER;
+    const u8 *at = p < end ? memchr(p, close, (size_t)(end - p)) : NULL;
+    return at == NULL ? NULL : at + 1;
+}
+
+/* Read one token.  SQLite judges by coarser tokens than its parser's, and so do we: a doubled quote
+   is two strings, a parameter's parentheses are nothing special. */
+static CompleteToken
+complete_token(const u8 **at, const u8 *end)
+{
+    const u8 *p = *at;
+    u8 next = p + 1 < end ? p[1] : 0;
+    CompleteToken token = CT_OTHER;
+    const u8 *behind = p + 1;
+    switch (*p) {
+    case ';': token = CT_SEMI; break;
+    case ' ':
+    case '\t':
+    case '\n':
+    case '\f':
+    case '\r': token = CT_BLANK; break;
+    case '\'':
+    case '"':
+    case '`': behind = complete_closed(p + 1, end, *p); break;
+    case '[': behind = complete_closed(p + 1, end, ']'); break;
+    case '-':
+        if (next != '-') break;
+        behind = complete_closed(p, end, '\n');
+        token = CT_BLANK;
+        break;
+    case '/':
+        if (next != '*') break;
+        token = CT_BLANK;
+        behind = complete_closed(p + 2, end, '*');
+        while (behind != NULL && (behind == end || *behind != '/'))
+            behind = complete_closed(behind, end, '*');
+        if (behind != NULL) behind++;
+        break;
+    default:
+        if (!lex__is_word_byte(*p)) break;
+        while (behind < end && lex__is_word_byte(*behind))
+            behind++;
+        token = complete_word(SLICE(p, (size_t)(behind - p)));
     }
-    UNREACHABLE();
+    *at = behind;
+    return behind == NULL ? CT_OPEN : token;
 }
 
 bool
 sql_complete(Slice text)
 {
+    if (text.p == NULL) return false;
+    const u8 *nul = memchr(text.p, 0, text.bytes);
+    const u8 *end = nul != NULL ? nul : text.p + text.bytes;
     CompleteState state = CS_NOTHING;
-    size_t offset = 0;
-    for (;;) {
-        /* The lexer counts in 32 bits; longer text is taken from where we are. */
-        Slice rest = SLICE(text.p + offset, text.bytes - offset);
-        if (rest.bytes > INT32_MAX) rest.bytes = INT32_MAX;
-        Token token;
-        lex__next(rest.p, rest.p + rest.bytes, 0, &token);
-        if (token.code == 0) return state == CS_COMPLETE && (token.extra & LEX_OPEN_COMMENT) == 0;
-        state = complete_next(state, token.code);
-        offset += token.offset + token.bytes;
+    for (const u8 *p = text.p; p < end;) {
+        CompleteToken token = complete_token(&p, end);
+        if (token == CT_OPEN) return false;
+        if (token != CT_BLANK) state = complete_next(state, token);
     }
+    return state == CS_COMPLETE;
 }
 
 /* ---- Keywords ---- */
