@@ -118,6 +118,7 @@ struct ExecWrite {
     WriteForeign *foreign;  /* NULL: no foreign keys. */
     bool may_replace;       /* Some check may delete rows. */
     bool optimistic_insert; /* Write first, ask later. */
+    bool fails_early;       /* INSERT of one row: foreign keys are judged before it counts. */
 
     WriteRow fresh, old, victim;
     Cell *upsert_cell; /* Old row, then the excluded row. */
@@ -138,6 +139,7 @@ struct ExecWrite {
     const WriteSet *sets; /* UPDATE: the list in force. */
     bool rowid_given;
     bool checked;       /* All uniqueness checks of the row are done. */
+    bool victims_gone;  /* A row in the way has been deleted. */
     bool victims_fired; /* Triggers of a replaced row have run ... */
     bool recheck;       /* ... so: check again, without REPLACE. */
     u32 unique_at;

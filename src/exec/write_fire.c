@@ -96,6 +96,26 @@ set_registers(const ExecWrite *w, u32 old_reg, u32 new_reg, Exec *exec)
     if (w->fire.fresh != NULL) memcpy(&reg[new_reg], w->fire.fresh, bytes);
 }
 
+/* Does WHEN let the trigger fire?  In a body that fires its own trigger again the registers hold
+   the body's OLD and NEW: they are put back. */
+static Err
+decide_when(ExecWrite *w, const PlanTrigger *trigger, const ExecProgram *when, bool *fires_out)
+{
+    u32 cells = w->table->column_count + 1u;
+    Cell *reg = exec__regs(w->exec);
+    Cell *kept = ARENA_NEW_ARRAY(&w->exec->row_arena, Cell, 2 * cells);
+    if (kept == NULL) return exec__fail(w->exec, ERR_NOMEM, NULL);
+    memcpy(kept, &reg[trigger->old_reg], sizeof(Cell) * cells);
+    memcpy(kept + cells, &reg[trigger->new_reg], sizeof(Cell) * cells);
+    set_registers(w, trigger->old_reg, trigger->new_reg, w->exec);
+    ExecTruth truth;
+    Err err = exec__eval_truth(w->exec, when, NULL, &truth);
+    memcpy(&reg[trigger->old_reg], kept, sizeof(Cell) * cells);
+    memcpy(&reg[trigger->new_reg], kept + cells, sizeof(Cell) * cells);
+    *fires_out = err == OK && truth == EXEC_TRUE;
+    return err;
+}
+
 /* Go to the next trigger that fires, its WHEN decided. */
 static Err
 next_trigger(ExecWrite *w, bool *found_out)
@@ -107,13 +127,10 @@ next_trigger(ExecWrite *w, bool *found_out)
         if (trigger->event != fire->event || trigger->before != fire->before) continue;
         if (!sets_any_of(w, trigger) || runs_already(w, trigger)) continue;
         const ExecProgram *when = w->bodies[fire->trigger].when;
-        if (when != NULL) {
-            ExecTruth truth;
-            set_registers(w, trigger->old_reg, trigger->new_reg, w->exec);
-            Err err = exec__eval_truth(w->exec, when, NULL, &truth);
-            if (err != OK) return err;
-            if (truth != EXEC_TRUE) continue;
-        }
+        bool fires = true;
+        Err err = when == NULL ? OK : decide_when(w, trigger, when, &fires);
+        if (err != OK) return err;
+        if (!fires) continue;
         *found_out = true;
         return OK;
     }

@@ -250,6 +250,18 @@ may_write_first(const ExecWrite *w)
     return true;
 }
 
+static bool
+inserts_one_row(const PlanWrite *plan)
+{
+    const PlanNode *source = plan->source;
+    if (plan->kind != WRITE_INSERT) return false;
+    while (source != NULL && source->kind == PLAN_PROJECT) {
+        source = source->input;
+    }
+    return source == NULL || source->kind == PLAN_ONE_ROW ||
+           (source->kind == PLAN_VALUES && source->u.values.row_count == 1);
+}
+
 Err
 exec__write_open(Exec *exec)
 {
@@ -275,6 +287,7 @@ exec__write_open(Exec *exec)
         if (err != OK) return exec__fail(exec, err, NULL);
     }
     w->optimistic_insert = may_write_first(w);
+    w->fails_early = inserts_one_row(plan) && plan->trigger_count == 0 && !w->may_replace;
     w->last_keeps = plan->trigger_count == 0 && plan->foreign_child_count == 0 &&
                     exec->plan->klass != PLAN_VOLATILE;
     return OK;

@@ -166,7 +166,7 @@ do_next(ExecWrite *w)
     arena_reset(&w->exec->row_arena);
     w->op = w->plan->kind;
     w->sets = w->op == WRITE_UPDATE ? &w->set : NULL;
-    w->recheck = w->checked = w->victims_fired = false;
+    w->recheck = w->checked = w->victims_fired = w->victims_gone = false;
     w->unique_at = 0;
     const Cell *source;
     bool found;
@@ -301,7 +301,14 @@ do_unique(ExecWrite *w)
     }
     w->checked = true;
     w->state = WRITE_APPLY;
-    return write__check_types(w);
+    Err err = write__check_types(w);
+    if (err != OK || w->op != WRITE_UPDATE || !w->victims_gone) return err;
+    /* With a replaced row, actions and triggers may have taken the target itself, or changed it. */
+    bool found;
+    err = write__read_row(w, &w->old, &found);
+    if (err != OK || found) return err == OK ? write__encode_fresh(w) : err;
+    w->state = WRITE_NEXT;
+    return OK;
 }
 
 static Err
@@ -322,6 +329,7 @@ do_victim_delete(ExecWrite *w)
     err = write__foreign_before(w, WRITE_DELETE, w->victim.cell, NULL);
     if (err == OK) err = write__delete_row(w, &w->victim);
     if (err != OK) return err;
+    w->victims_gone = true;
     if (w->foreign != NULL) w->victims_fired = true; /* Actions may have run. */
     write__fire_actions(w, WRITE_DELETE, w->victim.cell, NULL, WRITE_VICTIM_AFTER);
     return OK;
@@ -416,10 +424,13 @@ do_apply(ExecWrite *w)
         return resolve_clash(w, clash, newer);
     }
     if (!update) remember_last(w);
-    write__changed(w, update ? EXEC_UPDATE : EXEC_INSERT, w->fresh.rowid);
     err = write__foreign_after(w, w->op, old, w->fresh.cell);
+    /* The only row of a statement fails at once: last_insert_rowid() does not move. */
+    if (err == OK && w->fails_early && !update) err = write__foreign_end(w);
+    if (err != OK) return err;
+    write__changed(w, update ? EXEC_UPDATE : EXEC_INSERT, w->fresh.rowid);
     write__fire_actions(w, w->op, old, w->fresh.cell, WRITE_RETURNING);
-    return err;
+    return OK;
 }
 
 static Err
@@ -516,8 +527,10 @@ unwind(ExecWrite **top, Err err)
         return OK;
     }
     if (err == ERR_CONSTRAINT_TRIGGER && w->exec->raise != 0) write__set_undo(w, w->exec->raise);
+    if (w->fire.active && w->fire.in_trigger) write__restore_last_rowid(w);
     while (w->caller != NULL) {
         ExecWrite *caller = w->caller;
+        write__restore_last_rowid(caller);
         caller->exec->undo = w->exec->undo;
         (void)exec__adopt_error(caller->exec, w->exec, err);
         exec_reset(w->exec);
@@ -525,6 +538,11 @@ unwind(ExecWrite **top, Err err)
     }
     w->fire.active = false;
     *top = NULL;
+    if (w->exec->undo == EXEC_UNDO_NOTHING && w->foreign_open > 0) {
+        /* FAIL would keep rows that violate a foreign key: that weighs more. */
+        w->exec->undo = EXEC_UNDO_STATEMENT;
+        return write__foreign_end(w);
+    }
     if (w->exec->undo == EXEC_UNDO_NOTHING) {
         w->exec->rows_changed = w->plan->counts_changes ? w->rows : 0;
     }

@@ -80,13 +80,24 @@ automatic_number(const IndexDef *index)
     return number;
 }
 
+/* INTEGER PRIMARY KEY: it becomes an index only when all others of the table have been made. */
+static bool
+key_is_last_made(const TableDef *table)
+{
+    const IndexColumn *column = &table->primary_key->column[0];
+    const char *type = table->column[column->column].type_text;
+    return table->primary_key->key_columns == 1 && !column->desc && type != NULL &&
+           text_compare_nocase(type, "INTEGER") == 0;
+}
+
 /* The key of a WITHOUT ROWID table stands where its index was created: indexes are listed newest
    first, so before the automatic ones that are older. */
 static bool
 key_comes_before(const ExecWrite *w, u32 index)
 {
     const IndexDef *other = w->index[index].def;
-    return w->table->without_rowid && other->origin == INDEX_UNIQUE &&
+    if (!w->table->without_rowid || other->origin != INDEX_UNIQUE) return false;
+    return key_is_last_made(w->table) ||
            automatic_number(other) < automatic_number(w->table->primary_key);
 }
 
@@ -114,6 +125,26 @@ add_targets(CheckList *list, bool *key_added)
         for (u32 k = 0; k < w->index_count; k++) {
             if (w->index[k].def == upsert->index && is_checked(list, k)) add_index(list, k);
         }
+    }
+}
+
+/* The indexes that REPLACE by their own clause, or the others; the key among them. */
+static void
+add_indexes(CheckList *list, bool replacing, u8 key_own, bool *key_added)
+{
+    const ExecWrite *w = list->w;
+    bool takes_key = (key_own == CONFLICT_REPLACE) == replacing;
+    for (u32 i = 0; i < w->index_count; i++) {
+        if ((w->index[i].def->conflict == CONFLICT_REPLACE) != replacing) continue;
+        if (takes_key && !*key_added && key_comes_before(w, i)) {
+            add_key(list);
+            *key_added = true;
+        }
+        if (is_checked(list, i)) add_index(list, i);
+    }
+    if (takes_key && !*key_added) {
+        add_key(list);
+        *key_added = true;
     }
 }
 
@@ -149,23 +180,8 @@ write__order_checks(ExecWrite *w, const WriteSet *set, WriteUnique **unique_out,
             key_added = true;
         }
     }
-    for (u32 i = 0; i < w->index_count; i++) {
-        if (!key_added && key_own != CONFLICT_REPLACE && key_comes_before(w, i)) {
-            add_key(&list);
-            key_added = true;
-        }
-        if (is_checked(&list, i) && w->index[i].def->conflict != CONFLICT_REPLACE) {
-            add_index(&list, i);
-        }
-    }
-    if (table->without_rowid && key_own != CONFLICT_REPLACE && !key_added) {
-        add_key(&list);
-        key_added = true;
-    }
-    for (u32 i = 0; i < w->index_count; i++) {
-        if (is_checked(&list, i)) add_index(&list, i);
-    }
-    if (!key_added) add_key(&list);
+    add_indexes(&list, false, key_own, &key_added);
+    add_indexes(&list, true, key_own, &key_added);
     *unique_out = list.unique;
     *count_out = list.count;
     return OK;

@@ -9,6 +9,7 @@
 
 #include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "exec/exec.h"
 #include "exec/index_build.h"
@@ -306,6 +307,7 @@ kit_text(Buf *buf)
 static inline void
 kit_both(SqlKit *kit, const char *sql)
 {
+    if (getenv("WEFT_TRACE") != NULL) print_message("%s\n", sql);
     Err err = kit_ours(kit, sql);
     int theirs = kit_theirs(kit, sql);
     int ours = err == OK ? 0 : err_sqlite(err);

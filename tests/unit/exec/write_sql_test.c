@@ -19,6 +19,16 @@ script(const char *const *sql, size_t count)
         /* Older libraries decide subqueries in RETURNING once. */
         bool needs_new = strstr(sql[i], "RETURNING a,(SELECT") != NULL;
         if (needs_new && sqlite3_libversion_number() < 3054000) continue;
+        if (strcmp(sql[i], ".rec") == 0) {
+            kit.env.recursive_triggers = true;
+            kit_theirs(&kit, "PRAGMA recursive_triggers=1");
+            continue;
+        }
+        if (strcmp(sql[i], ".fk") == 0) {
+            kit.env.foreign_keys = true;
+            kit_theirs(&kit, "PRAGMA foreign_keys=1");
+            continue;
+        }
         kit_both(&kit, sql[i]);
         kit_check(&kit);
     }
@@ -157,6 +167,103 @@ partial_and_expression_indexes(void **state)
         "CREATE UNIQUE INDEX uab ON u(b,a)", "SELECT * FROM u WHERE b=2");
 }
 
+static void
+triggers(void **state)
+{
+    (void)state;
+    SCRIPT(
+        "CREATE TABLE t(a INTEGER PRIMARY KEY, b)", "CREATE TABLE log(x,y,z)",
+        "CREATE TRIGGER t1 AFTER INSERT ON t BEGIN INSERT INTO log VALUES('ai',new.a,new.b); END",
+        "CREATE TRIGGER t2 BEFORE INSERT ON t WHEN new.b>5 BEGIN INSERT INTO log SELECT "
+        "'bi',new.a,new.rowid; UPDATE log SET z=z+1 WHERE x='bi'; END",
+        "INSERT INTO t(b) VALUES(1),(10)", "SELECT * FROM log", "SELECT last_insert_rowid()",
+        "CREATE TRIGGER t3 AFTER UPDATE OF b ON t BEGIN INSERT INTO log VALUES('au',old.b,new.b); "
+        "END",
+        "UPDATE t SET a=a+5", "UPDATE t SET b=b+5", "SELECT * FROM log",
+        "CREATE TRIGGER t4 BEFORE DELETE ON t BEGIN SELECT raise(ignore) WHERE old.b=6; SELECT "
+        "raise(abort,'no way') WHERE old.b=15; END",
+        "DELETE FROM t WHERE b=6", "DELETE FROM t", "SELECT * FROM t");
+}
+
+/* INSTEAD OF. */
+static void
+views(void **state)
+{
+    (void)state;
+    SCRIPT(
+        "CREATE TABLE t(a INTEGER PRIMARY KEY, b)", "INSERT INTO t VALUES(6,6),(7,15)",
+        "CREATE VIEW v AS SELECT a, b*2 AS c FROM t", "INSERT INTO v VALUES(1,2)",
+        "CREATE TRIGGER vi INSTEAD OF INSERT ON v BEGIN INSERT INTO t VALUES(new.a,new.c/2); END",
+        "CREATE TRIGGER vu INSTEAD OF UPDATE ON v BEGIN UPDATE t SET a=new.a,b=new.c/2 WHERE "
+        "a=old.a; END",
+        "CREATE TRIGGER vd INSTEAD OF DELETE ON v BEGIN DELETE FROM t WHERE a=old.a; END",
+        "INSERT INTO v VALUES(100,222)", "INSERT INTO v(c,a) VALUES(444,200)", "SELECT * FROM t",
+        "UPDATE v SET c=c+2 WHERE a>=100", "UPDATE v SET c=c+2 WHERE a>=100 RETURNING *",
+        "DELETE FROM v WHERE c>300", "SELECT * FROM t");
+}
+
+static void
+recursive_triggers(void **state)
+{
+    (void)state;
+    SCRIPT("CREATE TABLE r(n INTEGER PRIMARY KEY)",
+           "CREATE TRIGGER rt AFTER INSERT ON r WHEN new.n<50 BEGIN INSERT INTO r VALUES(new.n+1); "
+           "END",
+           "INSERT INTO r VALUES(1)", "SELECT count(*) FROM r", ".rec", "INSERT INTO r VALUES(10)",
+           "SELECT count(*),max(n) FROM r");
+}
+
+static void
+autoincrement(void **state)
+{
+    (void)state;
+    SCRIPT("CREATE TABLE ai(a INTEGER PRIMARY KEY AUTOINCREMENT, b)",
+           "INSERT INTO ai(b) VALUES(1),(2)", "DELETE FROM ai", "INSERT INTO ai(b) VALUES(3)",
+           "INSERT INTO ai VALUES(100,3)", "INSERT INTO ai(b) VALUES(3)", "SELECT * FROM ai",
+           "SELECT * FROM sqlite_sequence");
+}
+
+static void
+foreign_keys(void **state)
+{
+    (void)state;
+    SCRIPT(".fk", "CREATE TABLE p(id INTEGER PRIMARY KEY, k UNIQUE, a, b, UNIQUE(a,b))",
+           "CREATE TABLE c1(x REFERENCES p)",
+           "CREATE TABLE c2(x REFERENCES p(k) ON DELETE CASCADE ON UPDATE CASCADE)",
+           "CREATE TABLE c3(x, y, FOREIGN KEY(y,x) REFERENCES p(a,b) ON DELETE SET NULL ON UPDATE "
+           "SET DEFAULT)",
+           "CREATE TABLE c4(x DEFAULT 7 REFERENCES p(k) ON DELETE SET DEFAULT)",
+           "CREATE TABLE c5(x REFERENCES p(id) ON DELETE RESTRICT)",
+           "INSERT INTO p VALUES(1,'k1',1,1),(2,'k2',2,2),(3,7,3,3),(4,'k4',4,4),(5,'k5',5,5)",
+           "INSERT INTO c1 VALUES(1),('2'),(NULL)", "INSERT INTO c1 VALUES(9)",
+           "INSERT INTO c1 VALUES('x')", "INSERT OR IGNORE INTO c1 VALUES(9)",
+           "INSERT INTO c2 VALUES('k1'),('k2'),('K1')", "INSERT INTO c2 VALUES('k1'),('k2'),('k5')",
+           "INSERT INTO c3(x,y) VALUES(1,1),(2,2),(1,NULL)", "INSERT INTO c3(x,y) VALUES(1,2)",
+           "INSERT INTO c4 VALUES('k4')", "INSERT INTO c5 VALUES(3)", "DELETE FROM p WHERE id=1",
+           "DELETE FROM p WHERE id=3", "DELETE FROM p WHERE id=4", "DELETE FROM p WHERE id=5",
+           "SELECT * FROM c2", "SELECT * FROM c4", "UPDATE p SET k='new' WHERE k='k2'",
+           "SELECT * FROM c2", "UPDATE p SET a=a+10", "SELECT * FROM c3",
+           "UPDATE p SET id=id+10 WHERE id=3", "UPDATE p SET id=id WHERE id=3",
+           "UPDATE p SET id=1 WHERE id=1", "DELETE FROM c1", "DELETE FROM p WHERE id=1",
+           "SELECT * FROM c2", "REPLACE INTO p VALUES(2,'rep',20,20)", "SELECT * FROM c2",
+           "SELECT * FROM p", "INSERT OR REPLACE INTO p VALUES(50,'rep',20,20)", "SELECT * FROM p",
+           "CREATE TABLE s(id INTEGER PRIMARY KEY, up REFERENCES s ON DELETE CASCADE)",
+           "INSERT INTO s VALUES(1,1)", "INSERT INTO s VALUES(2,3),(3,2)",
+           "INSERT INTO s VALUES(4,5)", "UPDATE s SET id=10,up=10 WHERE id=1",
+           "UPDATE s SET id=11 WHERE id=10", "UPDATE s SET up=99 WHERE id=10",
+           "DELETE FROM s WHERE id=2", "SELECT * FROM s",
+           "INSERT INTO s WITH RECURSIVE n(i) AS (VALUES(20) UNION ALL SELECT i+1 FROM n WHERE "
+           "i<60) SELECT i,max(i-1,20) FROM n",
+           "SELECT count(*) FROM s", "DELETE FROM s WHERE id=20", "SELECT count(*) FROM s",
+           "CREATE TABLE w(a TEXT COLLATE NOCASE, b, PRIMARY KEY(a,b)) WITHOUT ROWID",
+           "CREATE TABLE wc(x,y, FOREIGN KEY(x,y) REFERENCES w ON UPDATE CASCADE)",
+           "INSERT INTO w VALUES('A',1)", "INSERT INTO wc VALUES('a',1)",
+           "INSERT INTO wc VALUES('a',2)", "UPDATE w SET a='B'", "SELECT * FROM wc",
+           "UPDATE w SET a='b'", "SELECT * FROM wc", "DELETE FROM w",
+           "CREATE TRIGGER tw AFTER DELETE ON wc BEGIN DELETE FROM w; END", "DELETE FROM wc",
+           "SELECT * FROM w");
+}
+
 /* ---- random schemas and statements ---- */
 
 typedef struct Gen {
@@ -242,7 +349,6 @@ make_schema_text(SqlKit *kit, Gen *g)
     }
     add(g, ")%s%s%s", g->without_rowid ? "WITHOUT ROWID" : "",
         g->without_rowid && g->strict ? "," : "", g->strict ? "STRICT" : "");
-    if (getenv("WEFT_TRACE")) print_message("%s;\n", g->text);
     kit_both(kit, g->text);
     for (u64 n = below(g, 3); n > 0; n--) {
         g->at = 0;
@@ -256,7 +362,6 @@ make_schema_text(SqlKit *kit, Gen *g)
         if (below(g, 2)) add(g, ",c%u", (first + 1) % g->columns);
         add(g, ")");
         if (below(g, 4) == 0) add(g, " WHERE c%u IS NOT NULL", (u32)below(g, g->columns));
-        if (getenv("WEFT_TRACE")) print_message("%s;\n", g->text);
         kit_both(kit, g->text);
     }
 }
@@ -384,7 +489,6 @@ random_statements(void **state)
         memcpy(schema, g.text, sizeof(schema));
         for (u32 n = 0; n < 60; n++) {
             make_statement(&g);
-            if (getenv("WEFT_TRACE")) print_message("%s;\n", g.text);
             kit_both(&kit, g.text);
             g.at = 0;
             add(&g, "SELECT * FROM t NOT INDEXED");
@@ -393,6 +497,165 @@ random_statements(void **state)
             kit_check(&kit);
         }
         kit_close(&kit);
+    }
+}
+
+/* ---- random foreign keys and triggers ---- */
+
+static const char *
+action(Gen *g)
+{
+    static const char *const actions[] = {"NO ACTION", "RESTRICT", "SET NULL", "SET DEFAULT",
+                                          "CASCADE"};
+    return actions[below(g, COUNT_OF(actions))];
+}
+
+static void
+make_family(SqlKit *kit, Gen *g)
+{
+    bool without = below(g, 4) == 0 && sqlite3_libversion_number() >= 3054000;
+    g->at = 0;
+    add(g, "CREATE TABLE p(a INTEGER PRIMARY KEY, b UNIQUE, c, d, UNIQUE(c,d))%s",
+        without ? "WITHOUT ROWID" : "");
+    kit_both(kit, g->text);
+    g->at = 0;
+    add(g, "CREATE TABLE c(x DEFAULT 1 REFERENCES p ON DELETE %s ON UPDATE %s", action(g),
+        action(g));
+    add(g, ", y DEFAULT 2 REFERENCES p(b) ON UPDATE %s ON DELETE %s", action(g), action(g));
+    add(g, ", z INTEGER PRIMARY KEY, FOREIGN KEY(y,x) REFERENCES p(d,c) ON DELETE %s ON UPDATE %s)",
+        action(g), action(g));
+    kit_both(kit, g->text);
+    g->at = 0;
+    /* A table that refers to itself with SET NULL: SQLite then misses violations by REPLACE. */
+    static const char *const own[] = {"NO ACTION", "RESTRICT", "CASCADE", "SET DEFAULT"};
+    add(g, "CREATE TABLE s(i INTEGER PRIMARY KEY, up REFERENCES s ON DELETE %s ON UPDATE %s)",
+        own[below(g, 4)], own[below(g, 4)]);
+    kit_both(kit, g->text);
+    kit_both(kit, "CREATE TABLE log(n,t)");
+}
+
+static void
+make_trigger(SqlKit *kit, Gen *g, u32 number)
+{
+    static const char *const tables[] = {"p", "c", "s"};
+    static const char *const keys[] = {"a", "z", "i"};
+    static const char *const events[] = {"INSERT", "UPDATE", "DELETE"};
+    static const char *const ors[] = {"", " OR IGNORE", " OR REPLACE"};
+    u64 table = below(g, 3), event = below(g, 3);
+    const char *row = event == 2 ? "old" : event == 0 || below(g, 2) ? "new" : "old";
+    g->at = 0;
+    add(g, "CREATE TRIGGER tr%u %s %s ON %s ", number, below(g, 2) ? "BEFORE" : "AFTER",
+        events[event], tables[table]);
+    if (below(g, 3) == 0) add(g, "WHEN %s.%s>%u ", row, keys[table], (u32)below(g, 5));
+    add(g, "BEGIN INSERT INTO log VALUES('tr%u',%s.%s); ", number, row, keys[table]);
+    switch (below(g, 6)) {
+    case 0: add(g, "DELETE FROM c WHERE z=%s.%s; ", row, keys[table]); break;
+    case 1: add(g, "UPDATE p SET b=b+1 WHERE a=%s.%s; ", row, keys[table]); break;
+    case 2:
+        add(g, "INSERT%s INTO s VALUES(%s.%s,NULL); ", ors[below(g, 3)], row, keys[table]);
+        break;
+    case 3:
+        add(g, "SELECT raise(%s) WHERE %s.%s=%u; ",
+            below(g, 2)   ? "IGNORE"
+            : below(g, 2) ? "ABORT,'stop'"
+                          : "FAIL,'fail'",
+            row, keys[table], (u32)below(g, 6));
+        break;
+    default: break;
+    }
+    add(g, "END");
+    kit_both(kit, g->text);
+}
+
+static void
+add_small(Gen *g)
+{
+    if (below(g, 6) == 0) {
+        add(g, "NULL");
+    } else {
+        add(g, "%u", (u32)below(g, 6));
+    }
+}
+
+static void
+make_family_statement(Gen *g)
+{
+    static const char *const tables[] = {"p", "c", "s"};
+    static const char *const columns[][4] = {
+        {"a", "b", "c", "d"}, {"x", "y", "z", "x"}, {"i", "up", "i", "up"}};
+    static const u32 counts[] = {4, 3, 2};
+    u64 table = below(g, 3);
+    g->at = 0;
+    switch (below(g, 4)) {
+    case 0:
+    case 1:
+        add(g, "INSERT %sINTO %s VALUES", or_clause(g), tables[table]);
+        for (u64 rows = 1 + below(g, 2); rows > 0; rows--) {
+            for (u32 c = 0; c < counts[table]; c++) {
+                add(g, c == 0 ? "(" : ",");
+                add_small(g);
+            }
+            add(g, rows > 1 ? ")," : ")");
+        }
+        break;
+    case 2:
+        /* Older libraries check again wrongly after REPLACE with foreign keys. */
+        add(g, "UPDATE %s%s NOT INDEXED SET %s=",
+            sqlite3_libversion_number() < 3054000 ? "" : or_clause(g), tables[table],
+            columns[table][below(g, 4)]);
+        if (below(g, 2)) {
+            add_small(g);
+        } else {
+            add(g, "%s+1", columns[table][0]);
+        }
+        break;
+    default: add(g, "DELETE FROM %s NOT INDEXED", tables[table]);
+    }
+    if (g->text[0] != 'I' && below(g, 3) != 0) {
+        add(g, " WHERE %s=", columns[table][below(g, 4)]);
+        add_small(g);
+    }
+}
+
+static void
+run_family(u64 seed)
+{
+    SqlKit kit;
+    Gen g = {0};
+    rng_seed(&g.rng, seed);
+    kit_open(&kit);
+    if (getenv("WEFT_TRACE")) print_message("seed %llu\n", (unsigned long long)seed);
+    kit.env.foreign_keys = below(&g, 4) != 0;
+    kit.env.recursive_triggers = below(&g, 2) != 0;
+    if (kit.env.foreign_keys) kit_theirs(&kit, "PRAGMA foreign_keys=1");
+    if (kit.env.recursive_triggers) kit_theirs(&kit, "PRAGMA recursive_triggers=1");
+    make_family(&kit, &g);
+    for (u64 n = below(&g, 4); n > 0; n--) {
+        make_trigger(&kit, &g, (u32)n);
+    }
+    for (u32 n = 0; n < 60; n++) {
+        make_family_statement(&g);
+        kit_both(&kit, g.text);
+        kit_both(&kit, "SELECT * FROM p NOT INDEXED ORDER BY a");
+        kit_both(&kit, "SELECT * FROM c NOT INDEXED");
+        kit_both(&kit, "SELECT * FROM s NOT INDEXED");
+        kit_both(&kit, "SELECT * FROM log");
+        kit_check(&kit);
+    }
+    kit_close(&kit);
+}
+
+static void
+random_families(void **state)
+{
+    (void)state;
+    u64 first = 1, last = 40;
+    const char *seed_text = getenv("WEFT_SEED");
+    if (seed_text != NULL) first = last = strtoull(seed_text, NULL, 10);
+    const char *count = getenv("WEFT_SEEDS");
+    if (count != NULL) last = first + strtoull(count, NULL, 10);
+    for (u64 seed = first; seed <= last; seed++) {
+        run_family(seed);
     }
 }
 
@@ -407,7 +670,13 @@ main(void)
         cmocka_unit_test(without_rowid),
         cmocka_unit_test(generated_and_strict),
         cmocka_unit_test(partial_and_expression_indexes),
+        cmocka_unit_test(triggers),
+        cmocka_unit_test(views),
+        cmocka_unit_test(recursive_triggers),
+        cmocka_unit_test(autoincrement),
+        cmocka_unit_test(foreign_keys),
         cmocka_unit_test(random_statements),
+        cmocka_unit_test(random_families),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
