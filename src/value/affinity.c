@@ -133,7 +133,7 @@ cast_to_bytes(Cell *cell, CellType type, Arena *arena)
         cell->u.p = bytes.p;
         cell->flags = CELL_TERMINATED;
     }
-    cell->type = type;
+    cell->type = (u8)type;
     return OK;
 }
 

@@ -152,80 +152,81 @@ dates_agree_with_sqlite(void **state)
     func_oracle_close(&o);
 }
 
+static const struct {
+    const char *name, *args[4], *want; /* Results as text, NULL for NULL. */
+} RECORDED[] = {
+    {"date", {"2023-02-31"}, "2023-03-03"},
+    {"date", {"2024-02-29", "+1 year"}, "2025-03-01"},
+    {"date", {"2024-02-29", "+1 year", "floor"}, "2025-02-28"},
+    {"date", {"2023-01-31", "+1 month"}, "2023-03-03"},
+    {"date", {"2023-01-31", "+1 month", "floor"}, "2023-02-28"},
+    {"datetime", {"2023-12-31 24:00"}, "2024-01-01 00:00:00"},
+    {"datetime", {"2023-06-15 12:34:56.789", "subsec"}, "2023-06-15 12:34:56.789"},
+    {"datetime", {"2023-06-15T12:34:56+02:00"}, "2023-06-15 10:34:56"},
+    {"time", {"12:00", "+90 minutes"}, "13:30:00"},
+    {"time", {"00:00", "-1 second"}, "23:59:59"},
+    {"datetime", {"1092941466", "unixepoch"}, "2004-08-19 18:51:06"},
+    {"datetime", {"1092941466", "auto"}, "2004-08-19 18:51:06"},
+    {"datetime", {"2460000.5"}, "2023-02-25 00:00:00"},
+    {"datetime", {"-4713-11-24 12:00:00"}, "-4713-11-24 12:00:00"},
+    {"datetime", {"9999-12-31 23:59:59", "+1 second"}, NULL},
+    {"julianday", {"2000-01-01 12:00"}, "2451545.0"},
+    {"unixepoch", {"1970-01-01 00:00:01"}, "1"},
+    {"unixepoch", {"2023-06-15 12:34:56.789", "subsec"}, "1686832496.789"},
+    {"date", {"2023-06-15", "weekday 0"}, "2023-06-18"},
+    {"date", {"2023-06-15", "weekday -1"}, "2023-06-12"},
+    {"date", {"2023-06-15", "start of year"}, "2023-01-01"},
+    {"date", {"2023-06-15", "start of month", "+1 month", "-1 day"}, "2023-06-30"},
+    {"datetime", {"2023-06-15", "end of month"}, "2023-06-30 23:59:59"},
+    {"datetime", {"2023-06-15 10:00", "+0001-02-03 04:05"}, "2024-08-18 14:05:00"},
+    {"datetime", {"2023-06-15 10:00", "-0001-02-03"}, "2022-04-12 10:00:00"},
+    {"date", {"2023-13-01"}, NULL},
+    {"date", {"2023-6-1"}, NULL},
+    {"date", {"junk"}, NULL},
+    {"date", {"2023-06-15", "junk"}, NULL},
+    {"date", {"2023-06-15", "+1 fortnight"}, NULL},
+    {"strftime", {"%Y-%m-%d %H:%M:%f", "2023-06-15 12:34:56.789"}, "2023-06-15 12:34:56.789"},
+    {"strftime",
+     {"%j %J %s %w %u %U %W %V %G %g", "2021-01-03 06:00"},
+     "003 2459217.75 1609653600 0 7 01 00 53 2020 20"},
+    {"strftime",
+     {"%e %k %l %I %p %P %R %T %F", "2021-01-03 15:04:05"},
+     " 3 15  3 03 PM pm 15:04 15:04:05 2021-01-03"},
+    {"strftime", {"%%", "2021-01-03"}, "%"},
+    {"strftime", {"%x", "2021-01-03"}, NULL},
+    {"strftime", {"", "2021-01-03"}, ""},
+    {"strftime", {"%V %G", "2020-12-31"}, "53 2020"},
+    {"strftime", {"%V %G", "2018-12-31"}, "01 2019"},
+    {"timediff", {"2023-06-15", "2022-01-31 12:00"}, "+0001-04-14 12:00:00.000"},
+    {"timediff", {"2022-01-31 12:00", "2023-06-15"}, "-0001-04-14 12:00:00.000"},
+    {"timediff", {"2000-02-29", "1999-03-01"}, "+0000-11-28 00:00:00.000"},
+    {"timediff", {"2000-01-01", "2000-01-01"}, "+0000-00-00 00:00:00.000"},
+    {"date", {"2023-06-15 12:00", "+12.5 hours"}, "2023-06-16"},
+    {"date", {"2023-03-01", "-1 days"}, "2023-02-28"},
+    {"datetime", {"12:00"}, "2000-01-01 12:00:00"},
+    {"datetime", {"0"}, "-4713-11-24 12:00:00"},
+};
+
 static void
 dates_as_recorded(void **state)
 {
     (void)state;
-    static const struct {
-        const char *name, *args[4], *want; /* Results as text, NULL for NULL. */
-    } cases[] = {
-        {"date", {"2023-02-31"}, "2023-03-03"},
-        {"date", {"2024-02-29", "+1 year"}, "2025-03-01"},
-        {"date", {"2024-02-29", "+1 year", "floor"}, "2025-02-28"},
-        {"date", {"2023-01-31", "+1 month"}, "2023-03-03"},
-        {"date", {"2023-01-31", "+1 month", "floor"}, "2023-02-28"},
-        {"datetime", {"2023-12-31 24:00"}, "2024-01-01 00:00:00"},
-        {"datetime", {"2023-06-15 12:34:56.789", "subsec"}, "2023-06-15 12:34:56.789"},
-        {"datetime", {"2023-06-15T12:34:56+02:00"}, "2023-06-15 10:34:56"},
-        {"time", {"12:00", "+90 minutes"}, "13:30:00"},
-        {"time", {"00:00", "-1 second"}, "23:59:59"},
-        {"datetime", {"1092941466", "unixepoch"}, "2004-08-19 18:51:06"},
-        {"datetime", {"1092941466", "auto"}, "2004-08-19 18:51:06"},
-        {"datetime", {"2460000.5"}, "2023-02-25 00:00:00"},
-        {"datetime", {"-4713-11-24 12:00:00"}, "-4713-11-24 12:00:00"},
-        {"datetime", {"9999-12-31 23:59:59", "+1 second"}, NULL},
-        {"julianday", {"2000-01-01 12:00"}, "2451545.0"},
-        {"unixepoch", {"1970-01-01 00:00:01"}, "1"},
-        {"unixepoch", {"2023-06-15 12:34:56.789", "subsec"}, "1686832496.789"},
-        {"date", {"2023-06-15", "weekday 0"}, "2023-06-18"},
-        {"date", {"2023-06-15", "weekday -1"}, "2023-06-12"},
-        {"date", {"2023-06-15", "start of year"}, "2023-01-01"},
-        {"date", {"2023-06-15", "start of month", "+1 month", "-1 day"}, "2023-06-30"},
-        {"datetime", {"2023-06-15", "end of month"}, "2023-06-30 23:59:59"},
-        {"datetime", {"2023-06-15 10:00", "+0001-02-03 04:05"}, "2024-08-18 14:05:00"},
-        {"datetime", {"2023-06-15 10:00", "-0001-02-03"}, "2022-04-12 10:00:00"},
-        {"date", {"2023-13-01"}, NULL},
-        {"date", {"2023-6-1"}, NULL},
-        {"date", {"junk"}, NULL},
-        {"date", {"2023-06-15", "junk"}, NULL},
-        {"date", {"2023-06-15", "+1 fortnight"}, NULL},
-        {"strftime", {"%Y-%m-%d %H:%M:%f", "2023-06-15 12:34:56.789"}, "2023-06-15 12:34:56.789"},
-        {"strftime",
-         {"%j %J %s %w %u %U %W %V %G %g", "2021-01-03 06:00"},
-         "003 2459217.75 1609653600 0 7 01 00 53 2020 20"},
-        {"strftime",
-         {"%e %k %l %I %p %P %R %T %F", "2021-01-03 15:04:05"},
-         " 3 15  3 03 PM pm 15:04 15:04:05 2021-01-03"},
-        {"strftime", {"%%", "2021-01-03"}, "%"},
-        {"strftime", {"%x", "2021-01-03"}, NULL},
-        {"strftime", {"", "2021-01-03"}, ""},
-        {"strftime", {"%V %G", "2020-12-31"}, "53 2020"},
-        {"strftime", {"%V %G", "2018-12-31"}, "01 2019"},
-        {"timediff", {"2023-06-15", "2022-01-31 12:00"}, "+0001-04-14 12:00:00.000"},
-        {"timediff", {"2022-01-31 12:00", "2023-06-15"}, "-0001-04-14 12:00:00.000"},
-        {"timediff", {"2000-02-29", "1999-03-01"}, "+0000-11-28 00:00:00.000"},
-        {"timediff", {"2000-01-01", "2000-01-01"}, "+0000-00-00 00:00:00.000"},
-        {"date", {"2023-06-15 12:00", "+12.5 hours"}, "2023-06-16"},
-        {"date", {"2023-03-01", "-1 days"}, "2023-02-28"},
-        {"datetime", {"12:00"}, "2000-01-01 12:00:00"},
-        {"datetime", {"0"}, "-4713-11-24 12:00:00"},
-    };
     FuncOracle o;
     func_oracle_open(&o);
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(RECORDED); i++) {
         Cell argv[4], got;
         u32 argc = 0;
-        for (; argc < 4 && cases[i].args[argc] != NULL; argc++) {
-            argv[argc] = cell_text(cases[i].args[argc], strlen(cases[i].args[argc]));
+        for (; argc < 4 && RECORDED[i].args[argc] != NULL; argc++) {
+            argv[argc] = cell_text(RECORDED[i].args[argc], strlen(RECORDED[i].args[argc]));
         }
-        assert_int_equal(func_oracle_call(&o, cases[i].name, argc, argv, &got), OK);
-        if (cases[i].want == NULL) {
+        assert_int_equal(func_oracle_call(&o, RECORDED[i].name, argc, argv, &got), OK);
+        if (RECORDED[i].want == NULL) {
             assert_int_equal(got.type, CELL_NULL);
             continue;
         }
         assert_int_equal(cell_cast(&got, AFFINITY_TEXT, &o.arena), OK);
-        assert_int_equal(got.bytes, strlen(cases[i].want));
-        assert_memory_equal(got.u.p, cases[i].want, got.bytes);
+        assert_int_equal(got.bytes, strlen(RECORDED[i].want));
+        assert_memory_equal(got.u.p, RECORDED[i].want, got.bytes);
     }
     func_oracle_close(&o);
 }

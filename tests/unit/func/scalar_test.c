@@ -218,95 +218,99 @@ formats_agree_with_sqlite(void **state)
     func_oracle_close(&o);
 }
 
+static const struct {
+    const char *format;
+    Cell arg;
+    const char *want;
+} FORMATS[] = {
+    {"%d", {.type = CELL_INT, .u.i = -5}, "-5"},
+    {"%5d|", {.type = CELL_INT, .u.i = 42}, "   42|"},
+    {"%-5d|", {.type = CELL_INT, .u.i = 42}, "42   |"},
+    {"%05d", {.type = CELL_INT, .u.i = -42}, "-0042"},
+    {"%+d", {.type = CELL_INT, .u.i = 5}, "+5"},
+    {"% d", {.type = CELL_INT, .u.i = 5}, " 5"},
+    {"%,d", {.type = CELL_INT, .u.i = 1234567}, "1,234,567"},
+    {"%x", {.type = CELL_INT, .u.i = 255}, "ff"},
+    {"%#x", {.type = CELL_INT, .u.i = 255}, "0xff"},
+    {"%#o", {.type = CELL_INT, .u.i = 8}, "010"},
+    {"%X", {.type = CELL_INT, .u.i = -1}, "FFFFFFFFFFFFFFFF"},
+    {"%r", {.type = CELL_INT, .u.i = 11}, "11th"},
+    {"%r", {.type = CELL_INT, .u.i = 22}, "22nd"},
+    {"%.8d", {.type = CELL_INT, .u.i = 42}, "00000042"},
+    {"%020,d", {.type = CELL_INT, .u.i = 1234567}, ""},
+    {"%f", {.type = CELL_REAL, .u.r = 0x1.8000000000000p+0}, "1.500000"},
+    {"%.2f", {.type = CELL_REAL, .u.r = 0x1.5666666666666p+1}, "2.67"},
+    {"%.0f", {.type = CELL_REAL, .u.r = 0x1.0000000000000p-1}, "1"},
+    {"%.0f", {.type = CELL_REAL, .u.r = 0x1.8000000000000p+0}, "2"},
+    {"%e", {.type = CELL_REAL, .u.r = 0x1.81cd6c8b43958p+13}, "1.234568e+04"},
+    {"%g", {.type = CELL_REAL, .u.r = 0x1.a36e2eb1c432dp-14}, "0.0001"},
+    {"%g", {.type = CELL_REAL, .u.r = 0x1.5af1d78b58c40p+66}, "1e+20"},
+    {"%!g", {.type = CELL_REAL, .u.r = 0x1.999999999999ap-4}, "0.1"},
+    {"%!.17g", {.type = CELL_REAL, .u.r = 0x1.999999999999ap-4}, "0.1"},
+    {"%!.20e", {.type = CELL_REAL, .u.r = 0x1.999999999999ap-4}, "1.000000000000000056e-01"},
+    {"%10.3f|", {.type = CELL_REAL, .u.r = 0x1.921f9f01b866ep+1}, "     3.142|"},
+    {"%-10.3f|", {.type = CELL_REAL, .u.r = 0x1.921f9f01b866ep+1}, "3.142     |"},
+    {"%010.3f", {.type = CELL_REAL, .u.r = -0x1.921f9f01b866ep+1}, "-00003.142"},
+    {"%+.1f", {.type = CELL_REAL, .u.r = 0x1.2000000000000p+1}, "+2.3"},
+    {"%,.2f", {.type = CELL_REAL, .u.r = 0x1.2d687e4189375p+20}, "1,234,567.89"},
+    {"%#.0f", {.type = CELL_REAL, .u.r = 0x1.8000000000000p+1}, "3."},
+    {"%!.15f", {.type = CELL_REAL, .u.r = 0x1.5555555555555p-2}, "0.333333333333333"},
+    {"%f", {.type = CELL_REAL, .u.r = 0x1.0f0cf064dd592p+73}, "10000000000000000000000.000000"},
+    {"%.30f", {.type = CELL_REAL, .u.r = 0x1.999999999999ap-4}, "0.100000000000000000000000000000"},
+    {"%G", {.type = CELL_REAL, .u.r = 0x1.b7cdfd9d7bdbbp-34}, "1E-10"},
+    {"%s", {.type = CELL_TEXT, .bytes = 3, .u.p = (const u8 *)"abc"}, "abc"},
+    {"%5s|", {.type = CELL_TEXT, .bytes = 2, .u.p = (const u8 *)"ab"}, "   ab|"},
+    {"%-5s|", {.type = CELL_TEXT, .bytes = 2, .u.p = (const u8 *)"ab"}, "ab   |"},
+    {"%.2s", {.type = CELL_TEXT, .bytes = 3, .u.p = (const u8 *)"abc"}, "ab"},
+    {"%!.1s",
+     {.type = CELL_TEXT,
+      .bytes = 3,
+      .u.p = (const u8 *)"\xc3"
+                         "\xa4"
+                         "b"},
+     "\xc3"
+     "\xa4"
+     ""},
+    {"%!5s|",
+     {.type = CELL_TEXT,
+      .bytes = 2,
+      .u.p = (const u8 *)"\xc3"
+                         "\xa4"
+                         ""},
+     "    \xc3"
+     "\xa4"
+     "|"},
+    {"%c", {.type = CELL_TEXT, .bytes = 3, .u.p = (const u8 *)"xyz"}, "x"},
+    {"%.3c", {.type = CELL_TEXT, .bytes = 2, .u.p = (const u8 *)"xy"}, "xxx"},
+    {"%q", {.type = CELL_TEXT, .bytes = 4, .u.p = (const u8 *)"it's"}, "it''s"},
+    {"%Q", {.type = CELL_TEXT, .bytes = 4, .u.p = (const u8 *)"it's"}, "'it''s'"},
+    {"%w", {.type = CELL_TEXT, .bytes = 3, .u.p = (const u8 *)"a\"b"}, "a\"\"b"},
+    {"%#Q", {.type = CELL_TEXT, .bytes = 4, .u.p = (const u8 *)"a\\nb"}, "'a\\nb'"},
+    {"%s%%", {.type = CELL_TEXT, .bytes = 1, .u.p = (const u8 *)"x"}, "x%"},
+    {"%j", {.type = CELL_TEXT, .bytes = 3, .u.p = (const u8 *)"a\"b"}, "a\\\"b"},
+    {"%J", {.type = CELL_TEXT, .bytes = 1, .u.p = (const u8 *)"x"}, "\"x\""},
+    {"abc%y", {.type = CELL_INT, .u.i = 1}, "abc"},
+    {"%", {.type = CELL_INT, .u.i = 1}, "%"},
+    {"100%", {.type = CELL_INT, .u.i = 1}, "100%"},
+    {"%s", {.type = CELL_NULL}, ""},
+    {"%Q", {.type = CELL_NULL}, "NULL"},
+    {"%q", {.type = CELL_NULL}, "(NULL)"},
+    {"%J", {.type = CELL_NULL}, "null"},
+    {"%d", {.type = CELL_TEXT, .bytes = 5, .u.p = (const u8 *)"12abc"}, "12"},
+};
+
 static void
 formats_as_recorded(void **state)
 {
     (void)state;
-    const struct {
-        const char *format;
-        Cell arg;
-        const char *want;
-    } cases[] = {
-        {"%d", cell_int(-5), "-5"},
-        {"%5d|", cell_int(42), "   42|"},
-        {"%-5d|", cell_int(42), "42   |"},
-        {"%05d", cell_int(-42), "-0042"},
-        {"%+d", cell_int(5), "+5"},
-        {"% d", cell_int(5), " 5"},
-        {"%,d", cell_int(1234567), "1,234,567"},
-        {"%x", cell_int(255), "ff"},
-        {"%#x", cell_int(255), "0xff"},
-        {"%#o", cell_int(8), "010"},
-        {"%X", cell_int(-1), "FFFFFFFFFFFFFFFF"},
-        {"%r", cell_int(11), "11th"},
-        {"%r", cell_int(22), "22nd"},
-        {"%.8d", cell_int(42), "00000042"},
-        {"%020,d", cell_int(1234567), ""},
-        {"%f", cell_real(0x1.8000000000000p+0), "1.500000"},
-        {"%.2f", cell_real(0x1.5666666666666p+1), "2.67"},
-        {"%.0f", cell_real(0x1.0000000000000p-1), "1"},
-        {"%.0f", cell_real(0x1.8000000000000p+0), "2"},
-        {"%e", cell_real(0x1.81cd6c8b43958p+13), "1.234568e+04"},
-        {"%g", cell_real(0x1.a36e2eb1c432dp-14), "0.0001"},
-        {"%g", cell_real(0x1.5af1d78b58c40p+66), "1e+20"},
-        {"%!g", cell_real(0x1.999999999999ap-4), "0.1"},
-        {"%!.17g", cell_real(0x1.999999999999ap-4), "0.1"},
-        {"%!.20e", cell_real(0x1.999999999999ap-4), "1.000000000000000056e-01"},
-        {"%10.3f|", cell_real(0x1.921f9f01b866ep+1), "     3.142|"},
-        {"%-10.3f|", cell_real(0x1.921f9f01b866ep+1), "3.142     |"},
-        {"%010.3f", cell_real(-0x1.921f9f01b866ep+1), "-00003.142"},
-        {"%+.1f", cell_real(0x1.2000000000000p+1), "+2.3"},
-        {"%,.2f", cell_real(0x1.2d687e4189375p+20), "1,234,567.89"},
-        {"%#.0f", cell_real(0x1.8000000000000p+1), "3."},
-        {"%!.15f", cell_real(0x1.5555555555555p-2), "0.333333333333333"},
-        {"%f", cell_real(0x1.0f0cf064dd592p+73), "10000000000000000000000.000000"},
-        {"%.30f", cell_real(0x1.999999999999ap-4), "0.100000000000000000000000000000"},
-        {"%G", cell_real(0x1.b7cdfd9d7bdbbp-34), "1E-10"},
-        {"%s", cell_text("abc", 3), "abc"},
-        {"%5s|", cell_text("ab", 2), "   ab|"},
-        {"%-5s|", cell_text("ab", 2), "ab   |"},
-        {"%.2s", cell_text("abc", 3), "ab"},
-        {"%!.1s",
-         cell_text("\xc3"
-                   "\xa4"
-                   "b",
-                   3),
-         "\xc3"
-         "\xa4"
-         ""},
-        {"%!5s|",
-         cell_text("\xc3"
-                   "\xa4"
-                   "",
-                   2),
-         "    \xc3"
-         "\xa4"
-         "|"},
-        {"%c", cell_text("xyz", 3), "x"},
-        {"%.3c", cell_text("xy", 2), "xxx"},
-        {"%q", cell_text("it's", 4), "it''s"},
-        {"%Q", cell_text("it's", 4), "'it''s'"},
-        {"%w", cell_text("a\"b", 3), "a\"\"b"},
-        {"%#Q", cell_text("a\\nb", 4), "'a\\nb'"},
-        {"%s%%", cell_text("x", 1), "x%"},
-        {"%j", cell_text("a\"b", 3), "a\\\"b"},
-        {"%J", cell_text("x", 1), "\"x\""},
-        {"abc%y", cell_int(1), "abc"},
-        {"%", cell_int(1), "%"},
-        {"100%", cell_int(1), "100%"},
-        {"%s", cell_null(), ""},
-        {"%Q", cell_null(), "NULL"},
-        {"%q", cell_null(), "(NULL)"},
-        {"%J", cell_null(), "null"},
-        {"%d", cell_text("12abc", 5), "12"},
-    };
     FuncOracle o;
     func_oracle_open(&o);
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        Cell argv[2] = {cell_text(cases[i].format, strlen(cases[i].format)), cases[i].arg}, got;
+    for (size_t i = 0; i < COUNT_OF(FORMATS); i++) {
+        Cell argv[2] = {cell_text(FORMATS[i].format, strlen(FORMATS[i].format)), FORMATS[i].arg},
+             got;
         assert_int_equal(func_oracle_call(&o, "printf", 2, argv, &got), OK);
         assert_int_equal(got.type, CELL_TEXT);
-        assert_string_equal((const char *)got.u.p, cases[i].want);
+        assert_string_equal((const char *)got.u.p, FORMATS[i].want);
     }
     func_oracle_close(&o);
 }
