@@ -27,8 +27,8 @@
 typedef struct Pool Pool;
 typedef struct PoolFile PoolFile;
 
-#define POOL_RANK_PAGE ((u16)(200 | RT_RANK_MANY))
-#define POOL_RANK_SWEEP ((u16)90)
+#define POOL_RANK_PAGE  ((u16)(200 | RT_RANK_MANY))
+#define POOL_RANK_SWEEP ((u16)220)
 
 typedef struct PageEntry {
     RtU64 word;
@@ -59,8 +59,8 @@ typedef struct PoolClient {
     void *arg;
     /* Fill `bytes` with the page as it was last written.  ERR_IO*, ERR_CORRUPT. */
     Err (*load)(void *arg, u32 page_id, u8 *bytes);
-    /* Write a copy of a dirty page to a new place; `bytes` may be changed (checksum).  *place_out is
-       handed to `placed` or `discarded`. */
+    /* Write a copy of a dirty page to a new place; `bytes` may be changed (checksum).  *place_out
+       is handed to `placed` or `discarded`. */
     Err (*write)(void *arg, u32 page_id, u8 *bytes, u64 *place_out);
     /* The copy is the page's newest: called with the page latched, must not park. */
     void (*placed)(void *arg, u32 page_id, u64 place);
@@ -74,6 +74,7 @@ typedef struct PageView {
     u64 word; /* As it was seen. */
     u8 *bytes;
     u32 page_id;
+    bool loaded; /* By this visit. */
 } PageView;
 
 /* A pool of pages of `page_bytes` (a power of two, 4096 to 65536), at most `frames_max` in memory
@@ -112,7 +113,8 @@ MUST_CHECK Err pool_make(PoolFile *file, u32 page_id, PageView *view_out);
 /* The latched page ceases to exist; its frame is free. */
 void pool_drop(PageView *view);
 
-/* The page was written elsewhere (checkpoint) when its word was `word`: clean, unless it changed. */
+/* The page was written elsewhere (checkpoint) when its word was `word`: clean, unless it changed.
+ */
 bool pool_clean(PoolFile *file, u32 page_id, u64 word);
 /* Word of a page, for checkpoints and tests. */
 u64 pool_word(PoolFile *file, u32 page_id);
@@ -124,4 +126,4 @@ typedef struct PoolStats {
     u64 loads, evictions, writes, discards, sweeps, waits;
     u32 frames, frames_free;
 } PoolStats;
-void pool_stats(const Pool *pool, PoolStats *stats_out);
+void pool_stats(Pool *pool, PoolStats *stats_out);

@@ -1,0 +1,370 @@
+/*
+ * pool_test.c -- pages come back as they were left, whoever evicts them meanwhile.
+ *
+ * Method: a "disk" of copies behind a pool far too small.  Every page holds the same number in all
+ * its words.  One task makes, changes, drops and reads pages at random against a model, with loads
+ * and writes that fail now and then; then several threads change and view pages while others evict:
+ * a view that ends well must have seen equal words, and increments must not get lost.
+ */
+#include "rt/task.h"
+#include "store/pool/pool.h"
+#include "store_kit.h"
+
+#define PAGES      200u
+#define PAGE_BYTES 4096u
+#define WORDS      (PAGE_BYTES / 8)
+#define PLACES     1024u
+
+typedef struct Disk {
+    RtU32 busy;         /* A spin: disk_placed() may not park. */
+    u8 *places[PLACES]; /* Copies; NULL: free. */
+    u64 place_of[PAGES + 1];
+    Rng rng;
+    u32 fail_one_in; /* 0: never. */
+} Disk;
+
+static void
+disk_lock(Disk *disk)
+{
+    u32 rounds = 0;
+    while (rt_exchange(&disk->busy, 1) != 0) {
+        rt_spin(&rounds);
+    }
+}
+
+static void
+disk_unlock(Disk *disk)
+{
+    rt_store_release(&disk->busy, 0);
+}
+
+static bool
+fails(Disk *disk)
+{
+    return disk->fail_one_in != 0 && rng_below(&disk->rng, disk->fail_one_in) == 0;
+}
+
+static Err
+disk_load(void *arg, u32 page_id, u8 *bytes)
+{
+    Disk *disk = (Disk *)arg;
+    disk_lock(disk);
+    Err err = fails(disk) ? ERR_IO_READ : OK;
+    if (err == OK) {
+        ASSERT(disk->places[disk->place_of[page_id]] != NULL);
+        memcpy(bytes, disk->places[disk->place_of[page_id]], PAGE_BYTES);
+    }
+    disk_unlock(disk);
+    return err;
+}
+
+static Err
+disk_write(void *arg, u32 page_id, u8 *bytes, u64 *place_out)
+{
+    Disk *disk = (Disk *)arg;
+    (void)page_id;
+    for (u32 i = 1; i < WORDS; i++) {
+        ASSERT(load_u64(bytes + 8 * i) == load_u64(bytes)); /* No torn copy. */
+    }
+    disk_lock(disk);
+    Err err = fails(disk) ? ERR_FULL : OK;
+    u64 place = 1;
+    while (err == OK && disk->places[place] != NULL) {
+        place++;
+        ASSERT(place < PLACES);
+    }
+    if (err == OK) {
+        disk->places[place] = (u8 *)malloc(PAGE_BYTES);
+        memcpy(disk->places[place], bytes, PAGE_BYTES);
+        *place_out = place;
+    }
+    disk_unlock(disk);
+    return err;
+}
+
+static void
+disk_placed(void *arg, u32 page_id, u64 place)
+{
+    Disk *disk = (Disk *)arg;
+    disk_lock(disk);
+    u64 old = disk->place_of[page_id]; /* The page is in memory: nobody loads the old copy. */
+    free(disk->places[old]);
+    disk->places[old] = NULL;
+    disk->place_of[page_id] = place;
+    disk_unlock(disk);
+}
+
+static void
+disk_discarded(void *arg, u32 page_id, u64 place)
+{
+    Disk *disk = (Disk *)arg;
+    (void)page_id;
+    disk_lock(disk);
+    free(disk->places[place]);
+    disk->places[place] = NULL;
+    disk_unlock(disk);
+}
+
+static void
+disk_sweep(Disk *disk)
+{
+    for (u32 i = 0; i < PLACES; i++) {
+        bool used = false;
+        for (u32 k = 0; k <= PAGES; k++) {
+            used = used || (i != 0 && disk->place_of[k] == i);
+        }
+        if (used) continue;
+        free(disk->places[i]);
+        disk->places[i] = NULL;
+    }
+}
+
+static void
+disk_end(Disk *disk)
+{
+    memset(disk->place_of, 0, sizeof(disk->place_of));
+    disk_sweep(disk);
+    free(disk);
+}
+
+static void
+fill(u8 *bytes, u64 number)
+{
+    for (u32 i = 0; i < WORDS; i++) {
+        store_u64(bytes + 8 * i, number);
+    }
+}
+
+static PoolClient
+client_of(Disk *disk)
+{
+    return (PoolClient){.arg = disk,
+                        .load = disk_load,
+                        .write = disk_write,
+                        .placed = disk_placed,
+                        .discarded = disk_discarded};
+}
+
+static void
+random_work(void **state)
+{
+    (void)state;
+    u64 blocks = mem_live_blocks();
+    for (u64 seed = 1; seed <= 12; seed++) {
+        Disk *disk = (Disk *)calloc(1, sizeof(Disk));
+        rng_seed(&disk->rng, seed);
+        disk->fail_one_in = seed % 3 == 0 ? 9 : 0;
+        Rng rng;
+        rng_seed(&rng, seed * 77);
+        Pool *pool;
+        PoolFile *file;
+        PoolClient client = client_of(disk);
+        assert_int_equal(pool_create(PAGE_BYTES, 16 + (u32)(seed * 5), &pool), OK);
+        assert_int_equal(pool_file_open(pool, &client, &file), OK);
+        u64 model[PAGES + 1] = {0}; /* 0: no page. */
+        for (u32 step = 0; step < 6000; step++) {
+            u32 page_id = 1 + (u32)rng_below(&rng, PAGES);
+            PageView view;
+            u64 dice = rng_below(&rng, 10);
+            Err err;
+            if (model[page_id] == 0) {
+                assert_int_equal(pool_view(file, page_id, false, &view), ERR_NOTFOUND);
+                err = pool_make(file, page_id, &view);
+                if (err != OK) {
+                    assert_true(disk->fail_one_in != 0 && err == ERR_NOMEM);
+                    continue;
+                }
+                model[page_id] = rng_next(&rng) | 1;
+                fill(view.bytes, model[page_id]);
+                pool_unlatch(&view, true, true);
+                continue;
+            }
+            err = dice < 5 ? pool_view(file, page_id, dice == 0, &view)
+                           : pool_latch(file, page_id, &view);
+            if (err != OK) {
+                assert_true(disk->fail_one_in != 0 && (err == ERR_IO_READ || err == ERR_NOMEM));
+                continue;
+            }
+            assert_true(load_u64(view.bytes) == model[page_id]);
+            assert_true(load_u64(view.bytes + PAGE_BYTES - 8) == model[page_id]);
+            if (dice < 4) {
+                assert_true(pool_view_end(&view));
+                continue;
+            }
+            if (dice == 4) assert_true(pool_view_latch(&view));
+            if (dice == 9 && rng_below(&rng, 3) == 0) {
+                pool_drop(&view);
+                model[page_id] = 0;
+                continue;
+            }
+            bool changes = rng_below(&rng, 2) == 0;
+            if (changes) {
+                model[page_id] = rng_next(&rng) | 1;
+                fill(view.bytes, model[page_id]);
+            }
+            pool_unlatch(&view, changes, changes);
+        }
+        PoolStats stats;
+        pool_stats(pool, &stats);
+        assert_true(stats.evictions > 1000 && stats.writes > 300 && stats.loads > 1000);
+        pool_file_close(file);
+        pool_free(pool);
+        disk_end(disk);
+    }
+    assert_int_equal(mem_live_blocks(), blocks);
+}
+
+/* ---- threads ---- */
+
+typedef struct Shared {
+    PoolFile *file;
+    Pool *pool;
+    u32 pages;
+    RtU32 writers_left;
+    RtU64 increments, views, failed_views;
+    RtU32 seats;
+} Shared;
+
+static void
+incrementer(void *arg)
+{
+    Shared *shared = (Shared *)arg;
+    Rng rng;
+    rng_seed(&rng, 1000 + rt_fetch_add(&shared->seats, 1));
+    for (u32 i = 0; i < 3000; i++) {
+        u32 page_id = 1 + (u32)rng_below(&rng, shared->pages);
+        PageView view;
+        Err err;
+        if (rng_below(&rng, 2) == 0) {
+            err = pool_latch(shared->file, page_id, &view);
+            ASSERT(err == OK);
+        } else {
+            do {
+                err = pool_view(shared->file, page_id, false, &view);
+                ASSERT(err == OK);
+            } while (!pool_view_latch(&view));
+        }
+        u64 number = load_u64(view.bytes);
+        for (u32 k = 0; k < WORDS; k++) {
+            ASSERT(load_u64(view.bytes + 8 * k) == number);
+        }
+        fill(view.bytes, number + 1);
+        pool_unlatch(&view, true, true);
+        rt_fetch_add(&shared->increments, 1);
+    }
+    rt_fetch_sub(&shared->writers_left, 1);
+}
+
+static void
+viewer(void *arg)
+{
+    Shared *shared = (Shared *)arg;
+    Rng rng;
+    rng_seed(&rng, 5000 + rt_fetch_add(&shared->seats, 1));
+    u8 *copy = (u8 *)malloc(PAGE_BYTES);
+    while (rt_load_acquire(&shared->writers_left) > 0) {
+        PageView view;
+        Err err = pool_view(shared->file, 1 + (u32)rng_below(&rng, shared->pages), true, &view);
+        ASSERT(err == OK);
+        rt_copy_racy(copy, view.bytes, PAGE_BYTES);
+        if (!pool_view_end(&view)) {
+            rt_fetch_add(&shared->failed_views, 1);
+            continue;
+        }
+        for (u32 k = 1; k < WORDS; k++) {
+            ASSERT(load_u64(copy + 8 * k) == load_u64(copy));
+        }
+        rt_fetch_add(&shared->views, 1);
+    }
+    free(copy);
+}
+
+static void
+refiller(void *arg)
+{
+    Shared *shared = (Shared *)arg;
+    while (rt_load_acquire(&shared->writers_left) > 0) {
+        pool_refill(shared->pool, 4);
+        rt_yield();
+    }
+}
+
+static void
+many_threads(void **state)
+{
+    (void)state;
+    Disk *disk = (Disk *)calloc(1, sizeof(Disk));
+    PoolClient client = client_of(disk);
+    Shared shared = {.pages = 40};
+    assert_int_equal(pool_create(PAGE_BYTES, 20, &shared.pool), OK);
+    assert_int_equal(pool_file_open(shared.pool, &client, &shared.file), OK);
+    for (u32 i = 1; i <= shared.pages; i++) {
+        PageView view;
+        assert_int_equal(pool_make(shared.file, i, &view), OK);
+        pool_unlatch(&view, true, true);
+    }
+    RtThread *threads[6];
+    rt_word_init(&shared.writers_left, 3);
+    for (u32 i = 0; i < 6; i++) {
+        RtTaskFn main_fn = i < 3 ? incrementer : i < 5 ? viewer : refiller;
+        assert_int_equal(
+            rt_thread_start(rt_process_default(), main_fn, &shared, "pool", &threads[i]), OK);
+    }
+    for (u32 i = 0; i < 6; i++) {
+        rt_thread_join(threads[i]);
+    }
+    u64 sum = 0;
+    for (u32 i = 1; i <= shared.pages; i++) {
+        PageView view;
+        assert_int_equal(pool_view(shared.file, i, false, &view), OK);
+        sum += load_u64(view.bytes);
+        assert_true(pool_view_end(&view));
+    }
+    assert_int_equal(sum, 3 * 3000);
+    pool_file_close(shared.file);
+    pool_free(shared.pool);
+    disk_end(disk);
+}
+
+/* A scan beside a small hot set: the hot pages stay. */
+static void
+a_scan_does_not_flush_what_is_hot(void **state)
+{
+    (void)state;
+    Disk *disk = (Disk *)calloc(1, sizeof(Disk));
+    PoolClient client = client_of(disk);
+    Pool *pool;
+    PoolFile *file;
+    assert_int_equal(pool_create(PAGE_BYTES, 112, &pool), OK);
+    assert_int_equal(pool_file_open(pool, &client, &file), OK);
+    PageView view;
+    for (u32 i = 1; i <= PAGES; i++) {
+        assert_int_equal(pool_make(file, i, &view), OK);
+        pool_unlatch(&view, true, true);
+    }
+    u32 hot_loads = 0;
+    for (u32 round = 0; round < 2000; round++) {
+        u32 scanned = 33 + round % (PAGES - 32);
+        assert_int_equal(pool_view(file, scanned, true, &view), OK);
+        assert_true(pool_view_end(&view));
+        u32 hot = 1 + round * 7 % 32;
+        assert_int_equal(pool_view(file, hot, false, &view), OK);
+        if (round > 200) hot_loads += view.loaded;
+        assert_true(pool_view_end(&view));
+    }
+    assert_true(hot_loads < 60); /* Of 1,800 visits. */
+    pool_file_close(file);
+    pool_free(pool);
+    disk_end(disk);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_work),
+        cmocka_unit_test(many_threads),
+        cmocka_unit_test(a_scan_does_not_flush_what_is_hot),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
