@@ -64,10 +64,11 @@ struct Source {
     bool view_body; /* SOURCE_QUERY made of a view. */
     u32 number;     /* In the statement. */
     Core *core;
-    u32 index;          /* In core->source. */
-    const char *name;   /* Alias or table name: what column references say. */
-    Slice alias;        /* Present if one was written. */
-    const char *schema; /* For schema.table.column. */
+    u32 index;              /* In core->source. */
+    const char *name;       /* Alias or table name: what column references say. */
+    const char *other_name; /* RETURNING: the table may be named beside its alias. */
+    Slice alias;            /* Present if one was written. */
+    const char *schema;     /* For schema.table.column. */
     const TableDef *table;
     Query *query;
     Cte *cte;
@@ -85,7 +86,7 @@ struct Source {
     PlanExpr ***index_expr; /* By number of index: its expressions by column (lazily). */
     ExprList *index_where;  /* By number of index: conjuncts of a partial index. */
     PlanExpr **generated;   /* Virtual columns: their expressions, where they are used. */
-    u8 *generating; /* Virtual columns being bound: finds loops. */
+    u8 *generating;         /* Virtual columns being bound: finds loops. */
     u32 base_cell;          /* SOURCE_ROW: cell of its column 0. */
     i32 base_reg;           /* SOURCE_ROW of OLD and NEW: first register; -1: cells. */
 };
@@ -193,7 +194,7 @@ typedef enum ScopeFlags {
     SCOPE_ALIAS = 2,  /* Result aliases as names */
     SCOPE_IN_AGG = 4, /* Inside an aggregate's arguments. */
     SCOPE_SCHEMA = 8, /* An expression of the schema: no subqueries, no parameters. */
-    SCOPE_NO_SUB = 16
+    SCOPE_WHERE = 16  /* WHERE: aggregates only of queries further out. */
 } ScopeFlags;
 
 struct Scope {
@@ -306,6 +307,7 @@ PlanExpr *bind__call(Binder *b, Slice name, ExprList *args, Span span);
 PlanExpr *bind__aggregate(Binder *b, const AstExpr *ast, const FuncDef *def);
 /* Structural equality: same value for every row. */
 bool bind__equal(const PlanExpr *a, const PlanExpr *c);
+bool bind__equal_but_collate(const PlanExpr *a, const PlanExpr *c);
 bool bind__is_const(const PlanExpr *e); /* PX_CONST */
 bool bind__is_true(const PlanExpr *e);
 bool bind__is_false(const PlanExpr *e); /* Or NULL. */

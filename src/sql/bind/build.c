@@ -249,3 +249,13 @@ bind__equal(const PlanExpr *a, const PlanExpr *c)
     }
     return true;
 }
+
+/* The same but for a COLLATE around either. */
+bool
+bind__equal_but_collate(const PlanExpr *a, const PlanExpr *c)
+{
+    PlanExpr left = *a, right = *c;
+    left.flags = (u16)(left.flags & ~PX_FLAG_COLLATE);
+    right.flags = (u16)(right.flags & ~PX_FLAG_COLLATE);
+    return bind__equal(&left, &right);
+}

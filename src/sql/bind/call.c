@@ -31,6 +31,20 @@ call_class(const FuncDef *def, const ExprList *args)
     return PLAN_FALLIBLE;
 }
 
+/* Date functions may stand in a schema: only their use of the present time is an error. */
+static bool
+is_unsteady(const FuncDef *def)
+{
+    if ((def->flags & FUNC_VOLATILE) != 0) return true;
+    if ((def->flags & FUNC_SLOW_CHANGE) == 0) return false;
+    static const char *const dates[] = {"date",     "time",      "datetime", "julianday",
+                                        "strftime", "unixepoch", "timediff"};
+    for (u32 i = 0; i < COUNT_OF(dates); i++) {
+        if (strcmp(def->name, dates[i]) == 0) return false;
+    }
+    return true;
+}
+
 /* NULL without an error: the authorizer wants NULL in its place (*ignore_out). */
 static bool
 authorize_call(Binder *b, const FuncDef *def, bool *ignore_out)
@@ -40,8 +54,8 @@ authorize_call(Binder *b, const FuncDef *def, bool *ignore_out)
         bind__fail(b, ERR_SQL, "unsafe use of %s()", def->name);
         return false;
     }
-    if (b->clause != NULL && (def->flags & (FUNC_VOLATILE | FUNC_SLOW_CHANGE)) != 0 &&
-        strcmp(b->clause, "CHECK constraints") != 0 && strcmp(b->clause, "DEFAULT") != 0) {
+    if (b->clause != NULL && is_unsteady(def) && strcmp(b->clause, "CHECK constraints") != 0 &&
+        strcmp(b->clause, "DEFAULT") != 0) {
         bind__fail(b, ERR_SQL, "non-deterministic functions prohibited in %s", b->clause);
         return false;
     }
@@ -260,7 +274,9 @@ bind__aggregate(Binder *b, const AstExpr *ast, const FuncDef *def)
     Scope *owner = scope;
     while (track.deepest >= 0 && owner->outer != NULL && (i64)owner->level > track.deepest)
         owner = owner->outer;
-    if (owner != scope && ((owner->flags & SCOPE_AGG) == 0 || owner->core == NULL)) {
+    bool wrong = owner == scope ? (flags & SCOPE_WHERE) != 0
+                                : (owner->flags & SCOPE_AGG) == 0 || owner->core == NULL;
+    if (wrong) {
         return bind__fail_at(b, ast->span, "misuse of aggregate: %.*s()", (int)name.bytes, name.p);
     }
     return aggregate_expr(b, owner, agg, ast);

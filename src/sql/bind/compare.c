@@ -173,13 +173,41 @@ bind__case(Binder *b, const AstExpr *ast)
 
 /* ---- IN ---- */
 
+static PlanExpr *in_sub(Binder *b, const AstExpr *ast, const ExprList *x, BoundSub *sub);
+
+/* (a, b) IN ((1, 2), (3, 4)): as IN (VALUES ...). */
+static PlanExpr *
+in_rows(Binder *b, const AstExpr *ast, const ExprList *x)
+{
+    const AstExprs *list = &ast->u.in->list;
+    AstSelect *select = BIND_NEW(b, AstSelect);
+    AstArm *arm = BIND_NEW(b, AstArm);
+    AstExprs *rows = BIND_ARRAY(b, AstExprs, list->count);
+    if (select == NULL || arm == NULL || rows == NULL) return NULL;
+    for (u32 i = 0; i < list->count; i++) {
+        const AstExpr *row = list->items[i];
+        u32 terms = row->kind == AST_EXPR_ROW ? row->u.list.count : 1;
+        if (terms != x->count) {
+            return bind__fail_at(b, row->span, "IN(...) element has %u term%s - expected %u", terms,
+                                 terms == 1 ? "" : "s", x->count);
+        }
+        rows[i] = row->u.list;
+    }
+    arm->is_values = true;
+    arm->values = (AstRows){.items = rows, .count = list->count, .capacity = list->count};
+    select->arms = arm;
+    select->count = 1;
+    BoundSub *sub = bind__subquery(b, select);
+    return sub == NULL ? NULL : in_sub(b, ast, x, sub);
+}
+
 static PlanExpr *
 in_list(Binder *b, const AstExpr *ast, const ExprList *x)
 {
     const AstIn *in = ast->u.in;
     bool not = (ast->flags & AST_FLAG_NOT) != 0;
     if (in->list.count == 0) return bind__const(b, cell_int(not ? 1 : 0), ast->span);
-    if (x->count != 1) return bind__fail_at(b, ast->span, "row value misused");
+    if (x->count != 1) return in_rows(b, ast, x);
     PlanExpr *e = bind__new(b, PX_IN_LIST, in->list.count + 1, ast->span);
     if (e == NULL) return NULL;
     e->arg[0] = x->items[0];

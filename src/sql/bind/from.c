@@ -287,6 +287,22 @@ function_item(Binder *b, const AstFromItem *item)
                       (int)item->name.text.bytes, item->name.text.p);
 }
 
+/* (a JOIN b) AS x: a subquery of all its columns. */
+static AstSelect *
+nested_select(Binder *b, const AstFromItem *item)
+{
+    AstSelect *select = BIND_NEW(b, AstSelect);
+    AstArm *arm = BIND_NEW(b, AstArm);
+    AstResult *result = BIND_NEW(b, AstResult);
+    if (select == NULL || arm == NULL || result == NULL) return NULL;
+    result->kind = AST_RESULT_STAR;
+    arm->results = (AstResults){.items = result, .count = 1, .capacity = 1};
+    arm->from = item->nested;
+    select->arms = arm;
+    select->count = 1;
+    return select;
+}
+
 static Source *
 subquery_item(Binder *b, const AstFromItem *item)
 {
@@ -294,7 +310,8 @@ subquery_item(Binder *b, const AstFromItem *item)
     Scope *here = b->scope;
     b->scope = here->outer;
     AggTrack *track = b->track;
-    Query *query = bind__select(b, item->select);
+    AstSelect *select = item->kind == AST_FROM_JOIN ? nested_select(b, item) : item->select;
+    Query *query = select == NULL ? NULL : bind__select(b, select);
     b->scope = here;
     b->track = track;
     if (query == NULL) return NULL;
@@ -333,7 +350,7 @@ static bool
 bind_item(Binder *b, Core *core, FromList *list, const AstFromItem *ast, u32 position)
 {
     u8 join = position == 0 ? 0 : ast->join;
-    if (ast->kind == AST_FROM_JOIN) {
+    if (ast->kind == AST_FROM_JOIN && !ast_name_present(&ast->alias)) {
         FromList *nested = BIND_NEW(b, FromList);
         if (nested == NULL || !bind_list(b, core, nested, ast->nested)) return false;
         FromItem *item = list_push(b, list);

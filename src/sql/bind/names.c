@@ -173,12 +173,15 @@ typedef struct Match {
 } Match;
 
 static bool
-source_is_named(const Source *source, const AstColumnRef *ref)
+source_is_named(const Source *source, const AstColumnRef *ref, bool any_schema)
 {
     const AstQualifier *q = ref->qualifier;
     if (q == NULL) return true;
-    if (!slice_equal_nocase(bind__text(source->name), q->table.text)) return false;
-    if (!ast_name_present(&q->schema)) return true;
+    if (!slice_equal_nocase(bind__text(source->name), q->table.text) &&
+        (source->other_name == NULL ||
+         !slice_equal_nocase(bind__text(source->other_name), q->table.text)))
+        return false;
+    if (!ast_name_present(&q->schema) || any_schema) return true;
     return source->schema != NULL && slice_equal_nocase(bind__text(source->schema), q->schema.text);
 }
 
@@ -197,7 +200,7 @@ match_sources(Binder *b, Scope *scope, const AstColumnRef *ref, Span span, Match
     Slice name = ref->name.text;
     for (u32 i = 0; i < scope->source_count; i++) {
         Source *source = scope->source[i];
-        if (!source_is_named(source, ref)) continue;
+        if (!source_is_named(source, ref, (scope->flags & SCOPE_SCHEMA) != 0)) continue;
         if (!source->no_rowid) {
             match->tables++;
             match->last = source;
@@ -232,7 +235,7 @@ match_rows(Binder *b, Scope *scope, const AstColumnRef *ref, Match *match)
     if (match->count > 0 || ref->qualifier == NULL) return;
     for (u32 i = 0; i < scope->row_count; i++) {
         Source *source = scope->row[i];
-        if (!source_is_named(source, ref)) continue;
+        if (!source_is_named(source, ref, false)) continue;
         match->tables++;
         match->last = source;
         i32 column = bind__find_column(b, source, ref->name.text, true);
@@ -312,7 +315,8 @@ alias_expr(Binder *b, Scope *scope, const AstExpr *ast, bool *found_out)
         }
         if (e == NULL && i < scope->core->results.count) e = scope->core->results.items[i];
         if (e == NULL) return NULL;
-        if ((e->flags & PX_FLAG_HAS_AGG) != 0 && (scope->flags & SCOPE_AGG) == 0) {
+        if ((e->flags & PX_FLAG_HAS_AGG) != 0 &&
+            (scope->flags & (SCOPE_AGG | SCOPE_WHERE)) != SCOPE_AGG) {
             return bind__fail_at(b, ast->span, "misuse of aliased aggregate %.*s", (int)name.bytes,
                                  name.p);
         }

@@ -323,7 +323,7 @@ bind_arm(Binder *b, Query *query, const AstArm *ast, Core **core_out)
     if (core->has_group_by) core->is_aggregate = true;
     scope->aliases = &ast->results;
     if (!bind_group_and_having(b, core, ast, scope)) goto done;
-    scope->flags = SCOPE_ALIAS;
+    scope->flags = (u32)(SCOPE_ALIAS | (core->is_aggregate ? SCOPE_AGG | SCOPE_WHERE : 0));
     if (!bind__conjuncts(b, ast->where, &core->where, 0)) goto done;
     if (!bind__from_on(b, core, ast->from)) goto done;
     good = true;

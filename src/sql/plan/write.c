@@ -83,15 +83,9 @@ target_matches(Binder *b, Target *target, const ExprList *terms, const IndexDef 
                                 bind__collation_or_binary(column->collation))
                 continue;
             if (expr != NULL) {
-                found = bind__equal(term, expr);
+                found = bind__equal_but_collate(term, expr);
             } else {
                 found = term->op == PX_BOUND_COLUMN && term->u.bound.column == column->column;
-                /* Without COLLATE the term speaks with the column's own collation. */
-                const ColumnDef *def = &target->table->column[column->column];
-                if (found && !explicit &&
-                    bind__collation_or_binary(def->collation) !=
-                        bind__collation_or_binary(column->collation))
-                    found = false;
             }
         }
         if (!found) return false;

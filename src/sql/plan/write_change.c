@@ -20,6 +20,7 @@ change_begin(Binder *b, Change *change, Target *target, const AstFrom *from)
     bind__scope_push(b, &change->scope, core);
     if (!bind__core_add_source(b, core, target->source)) return false;
     if (!bind__from(b, core, &change->scope, from)) return false;
+    if (!bind__from_using(b, core, from)) return false;
     FromList list = {.count = core->from.count + 1, .capacity = core->from.count + 1};
     list.item = BIND_ARRAY(b, FromItem, list.count);
     if (list.item == NULL) return false;
@@ -43,7 +44,7 @@ change_on(Binder *b, Change *change, const AstFrom *from)
     FromList whole = core->from;
     core->from = (FromList){
         .item = whole.item + 1, .count = whole.count - 1, .capacity = whole.count - 1};
-    bool good = bind__from_using(b, core, from) && bind__from_on(b, core, from);
+    bool good = bind__from_on(b, core, from);
     FromList list = {.count = core->from.count + 1, .capacity = core->from.count + 1};
     list.item = BIND_ARRAY(b, FromItem, list.count);
     if (!good || list.item == NULL) return false;
@@ -198,7 +199,8 @@ mark_used(const PlanExpr *e, Source *source)
             mark_used(source->generated[column], source);
         return;
     }
-    for (u32 i = 0; i < e->arg_count; i++) mark_used(e->arg[i], source);
+    for (u32 i = 0; i < e->arg_count; i++)
+        mark_used(e->arg[i], source);
 }
 
 bool

@@ -389,6 +389,7 @@ plan__returning(Binder *b, Target *target, const AstResults *results)
     Core *core = query == NULL ? NULL : bind__core_new(b, query);
     if (core == NULL) return false;
     /* Names see the target alone; the source is shared with the row's layout. */
+    target->source->other_name = target->stored->name;
     Core *kept = target->source->core;
     u32 index = target->source->index;
     if (!bind__core_add_source(b, core, target->source)) return false;
