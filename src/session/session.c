@@ -64,6 +64,13 @@ env_now_ms(void *arg)
 }
 
 static bool
+env_local_offset_s(void *arg, i64 unix_s, i32 *offset_s_out)
+{
+    (void)arg;
+    return rt_local_offset_s(unix_s, offset_s_out) == OK;
+}
+
+static bool
 env_stop(void *arg)
 {
     (void)arg;
@@ -93,6 +100,7 @@ fill_environment(Session *session)
         .last_insert_rowid = env_last_rowid,
         .random = env_random,
         .now_ms = env_now_ms,
+        .local_offset_s = env_local_offset_s,
         .length_max = (u64)session->limit[0],
         .like_pattern_max = (u32)session->limit[8],
         .case_sensitive_like = session->case_sensitive_like,
