@@ -144,6 +144,7 @@ exec_close(Exec *exec)
     }
     exec__in_set_free(exec->sets);
     if (exec->returning != NULL) exec__rowbuf_free(exec->returning);
+    arena_free(&exec->pinned);
     arena_free(&exec->row_arena);
     arena_free(&exec->run_arena);
     arena_free(&exec->arena);
@@ -213,9 +214,8 @@ run_fail(Exec *exec, Err err)
 
 /* A trip: what was read ahead is stale.  Go on behind the last row shown. */
 static Err
-trip_take(Exec *exec)
+trip_resume(Exec *exec)
 {
-    exec->tripped = false;
     exec->bind_no++;
     if (exec->batch == NULL || exec->batch_next == 0) return OK;
     REACHED("exec: a trip dropped rows read ahead");
@@ -223,6 +223,26 @@ trip_take(Exec *exec)
     exec->batch = NULL;
     exec->batch_next = 0;
     return err;
+}
+
+static Err
+trip_take(Exec *exec)
+{
+    exec->tripped = false;
+    return exec->trip_err;
+}
+
+/* The row shown stays readable until the next step, whatever the store does meanwhile. */
+static Err
+pin_row(Exec *exec)
+{
+    if (exec->batch == NULL) return OK; /* Pinned by an earlier trip, or nothing shown. */
+    arena_reset(&exec->pinned);
+    for (u32 i = 0; i < exec->plan->column_count; i++) {
+        Err err = cell_copy(&exec->row[i], &exec->pinned, &exec->row[i]);
+        if (err != OK) return exec__fail(exec, err, NULL);
+    }
+    return OK;
 }
 
 /* The next row of a SELECT. */
@@ -248,7 +268,7 @@ select_step(Exec *exec, bool *row_out)
     exec__load_all(exec->batch, batch_at(exec->batch, exec->batch_next), exec->row);
     exec->batch_next++;
     if (exec->env->trip_every != 0 && ++exec->shown % exec->env->trip_every == 0) {
-        exec->tripped = true;
+        exec_trip(exec);
     }
     *row_out = true;
     return OK;
@@ -433,7 +453,14 @@ exec_reads_tree(const Exec *exec, const Store *store, TreeId tree)
 void
 exec_trip(Exec *exec)
 {
-    if (exec->running && !exec->ended) exec->tripped = true;
+    if (!exec->running || exec->ended) return;
+    /* Now, not at the next step: keys and bytes read ahead may lie in versions that go with the
+       transaction. */
+    Err err = exec->tripped ? exec->trip_err : OK;
+    if (err == OK && exec->root != NULL && exec->row != NULL) err = pin_row(exec);
+    if (err == OK) err = trip_resume(exec);
+    exec->tripped = true;
+    exec->trip_err = err;
 }
 
 bool

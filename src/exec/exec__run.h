@@ -56,7 +56,9 @@ struct Exec {
     bool written; /* A write: all changes have been made. */
     bool ended;   /* The last row of this run has been given. */
     bool tripped;
-    u8 raise; /* Conflict: what RAISE() asked for. */
+    Err trip_err; /* What taking the trip gave; raised by the next step. */
+    Arena pinned; /* Bytes of the row shown, once the store may drop them. */
+    u8 raise;     /* Conflict: what RAISE() asked for. */
     i64 rows_changed, rows_changed_total;
     i64 last_rowid;
     bool has_last_rowid;
