@@ -14,6 +14,7 @@
 static void
 takes(RtSimHost *host, u64 typical_ns)
 {
+    typical_ns = typical_ns * rt__world->disk_percent / 100;
     u64 duration_ns = typical_ns / 4 + rt__world_draw(SIM_TIME, typical_ns * 2);
     if (rt__world_fault(host, RT_SIM_SLOW))
         duration_ns += RT_NS_PER_S + rt__world_draw(SIM_TIME, 29 * RT_NS_PER_S);

@@ -14,7 +14,6 @@
 
 #define FD_BASE         100000
 #define PIPE_BYTES      65536
-#define LATENCY_NS      (50 * RT_NS_PER_US)
 #define LATE_NS         (20 * RT_NS_PER_MS)
 #define FIRST_FREE_PORT 40000
 
@@ -95,7 +94,8 @@ message_send(SimSocket *to, MessageKind kind, const void *bytes, u64 count)
     SimNet *net = rt__world->net;
     if (to == NULL) return;
     SimMessage *message = rt__world_alloc(sizeof(*message) + count);
-    u64 delay_ns = LATENCY_NS / 2 + rt__world_draw(SIM_NET, LATENCY_NS);
+    u64 delay_ns = rt__world->net_latency_ns / 2 +
+                   rt__world_draw(SIM_NET, rt__world->net_latency_ns);
     if (rt__world_fault(NULL, RT_SIM_NET_SPLIT)) delay_ns += rt__world_draw(SIM_NET, LATE_NS);
     message->time_ns = MAX_OF(rt__world->clock_ns + delay_ns, to->arrives_ns);
     message->to = to;
@@ -232,7 +232,8 @@ connect_to(RtSimProcess *process, const RtIo *io)
     SimSocket *client = socket_new(net, process), *server = socket_new(net, NULL);
     client->peer = server;
     server->peer = client;
-    client->connected_ns = rt__world->clock_ns + LATENCY_NS + rt__world_draw(SIM_NET, LATENCY_NS);
+    u64 latency_ns = rt__world->net_latency_ns;
+    client->connected_ns = rt__world->clock_ns + latency_ns + rt__world_draw(SIM_NET, latency_ns);
     snprintf(client->address, sizeof(client->address), "%s", io->address->text);
     snprintf(server->address, sizeof(server->address), "127.0.0.1:%u", net->next_port++);
     SimSocket **at = &listener->queue;

@@ -104,7 +104,8 @@ void rt_sim_interrupt(RtSimProcess *process);
 
 /* From now on no faults and no preemption: the liveness phase. */
 void rt_sim_heal(void);
-/* Exactly these kinds from now on. */
+/* The kinds that are on; exactly these kinds from now on. */
+u32 rt_sim_faults_on(void);
 void rt_sim_faults(u32 faults);
 /* How often faults of these kinds have hit this host's disk: what the model must excuse. */
 u64 rt_sim_fault_count(const RtSimHost *host, u32 kinds);

@@ -37,7 +37,8 @@ struct SimTask {
     void *arg;
     RtEvent *ended; /* May be NULL. */
     RtGroup *group; /* May be NULL. */
-    u64 id, priority;
+    u64 id;
+    i64 priority;
     bool is_fiber; /* Spawned, not a thread. */
     SimState state;
     u32 wanted;        /* Bits of current->word that end the sleep. */
@@ -76,8 +77,9 @@ struct World {
     u64 hash;
     u64 clock_ns;
     i64 wall_offset_ns;
-    u32 faults_on;  /* Kinds that hit now. */
-    u32 fault_rate; /* Per 10,000. */
+    u32 faults_on;                                   /* Kinds that hit now. */
+    u32 fault_rate;                                  /* Per 10,000. */
+    u64 yield_cost_ns, net_latency_ns, disk_percent; /* Speeds of this seed's machine. */
     RtSimScheduler scheduler;
     bool is_healed, is_over;
 
@@ -89,6 +91,7 @@ struct World {
     RtStack *free_stacks;
     u32 free_count, free_capacity;
     u64 next_task, change_points[3];
+    i64 lowest;          /* Priority given last to a task that was put behind all others. */
     i64 quota;           /* Yield points until the next preemption. */
     u64 quota_was;       /* As drawn. */
     u64 sites;           /* Fault draws so far. */

@@ -18,7 +18,6 @@
 #define QUOTA_BITS      9
 #define QUOTA_PRIORITY  400
 #define SWITCH_COST_NS  400
-#define YIELD_COST_NS   5
 #define SHOWN_TASKS_MAX 12
 
 static void
@@ -28,7 +27,9 @@ stack_take(World *world, RtStack *stack)
         *stack = world->free_stacks[--world->free_count];
         return;
     }
+    mem_set_source(NULL); /* Stacks are the world's, not of the process that runs now. */
     if (rt__stack_new(&world->stacks, stack) != OK) abort();
+    mem_set_source(&rt__sim_heap);
 }
 
 static void
@@ -77,7 +78,7 @@ rt__sim_task_new(RtSimProcess *process, RtTask *base, RtTaskFn fn, void *arg, co
     task->fn = fn;
     task->arg = arg;
     task->id = ++world->next_task;
-    task->priority = 1000 + rt__world_draw(SIM_SCHED, 1000000);
+    task->priority = 1 + (i64)rt__world_draw(SIM_SCHED, 1000000);
     task->deadline_ns = RT_FOREVER;
     stack_take(world, &task->stack);
     task->base->stack_low = task->stack.low + 8192;
@@ -197,7 +198,7 @@ quota_draw(World *world, SimTask *task)
             if (at > world->report->yields) {
                 quota = MIN_OF(quota, at - world->report->yields);
             } else if (at != 0) {
-                task->priority = i; /* Below all others from here on. */
+                task->priority = --world->lowest; /* Below all others from here on. */
                 world->change_points[i] = 0;
             }
         }
@@ -219,7 +220,7 @@ task_run(World *world, SimTask *task)
     rt__tls.current = NULL;
     world->running = NULL;
     u64 used = world->quota_was - (u64)MAX_OF(world->quota, 0);
-    world->clock_ns += SWITCH_COST_NS + used * YIELD_COST_NS;
+    world->clock_ns += SWITCH_COST_NS + used * world->yield_cost_ns;
     if (task->state == SIM_DONE) {
         RtSimProcess *process = task->process;
         bool is_driver = task == world->tasks[0] && process == world->operator_process;
@@ -335,7 +336,8 @@ sim_look(RtTask *base)
 static void
 sim_yield(RtTask *task)
 {
-    (void)task;
+    /* It waits for somebody (a spin): so somebody else must come first. */
+    ((SimTask *)task->owner)->priority = --rt__world->lowest;
     rt__sim_switch_out();
 }
 

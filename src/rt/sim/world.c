@@ -130,6 +130,12 @@ rt_sim_heal(void)
     rt__world_note("heal", 0, 0);
 }
 
+u32
+rt_sim_faults_on(void)
+{
+    return rt__world->faults_on;
+}
+
 void
 rt_sim_faults(u32 faults)
 {
@@ -157,6 +163,12 @@ world_configure(World *world)
     for (u32 i = 0; i < COUNT_OF(world->change_points); i++)
         world->change_points[i] = rng_below(&config, (u64)1 << (8 + rng_below(&config, 10)));
     if (world->options.switches_max == 0) world->options.switches_max = SWITCHES_MAX_DEFAULT;
+    /* From a slow processor on a fast network, where requests meet, to the opposite. */
+    const u64 costs_ns[] = {5, 50, 500}, latencies_ns[] = {1000, 5000, 50000, 500000};
+    const u64 percents[] = {5, 100, 1000};
+    world->yield_cost_ns = costs_ns[rng_below(&config, COUNT_OF(costs_ns))];
+    world->net_latency_ns = latencies_ns[rng_below(&config, COUNT_OF(latencies_ns))];
+    world->disk_percent = percents[rng_below(&config, COUNT_OF(percents))];
     world->wall_offset_ns = WALL_START_NS + (i64)rng_below(&config, 1000000000);
     world->clock_ns = 1 * RT_NS_PER_S; /* Zero means "no deadline" in places. */
     world->hash = world->options.seed;
