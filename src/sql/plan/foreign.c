@@ -6,6 +6,19 @@
 
 #include "sql/parse/parse.h"
 
+/* May the statement delete rows that are in the way of others? */
+static bool
+may_replace(const PlanWrite *write)
+{
+    const TableDef *table = write->table;
+    if (write->conflict != CONFLICT_DEFAULT) return write->conflict == CONFLICT_REPLACE;
+    bool replaces = table->rowid_conflict == CONFLICT_REPLACE;
+    if (table->primary_key != NULL) replaces |= table->primary_key->conflict == CONFLICT_REPLACE;
+    for (u32 i = 0; i < table->index_count; i++)
+        replaces |= table->index[i]->conflict == CONFLICT_REPLACE;
+    return replaces;
+}
+
 static bool
 set_has(const PlanWrite *write, u32 column)
 {
@@ -150,8 +163,9 @@ plan_keys(Binder *b, Target *target)
     if (table->foreign_key_count == 0) return true;
     write->foreign_key = KEEP_ARRAY(b, PlanForeignKey, table->foreign_key_count);
     if (write->foreign_key == NULL) return false;
-    for (u32 i = 0; i < table->foreign_key_count; i++) {
-        const ForeignKeyDef *def = &table->foreign_key[i];
+    /* The key declared last comes first, as in SQLite. */
+    for (u32 i = table->foreign_key_count; i > 0; i--) {
+        const ForeignKeyDef *def = &table->foreign_key[i - 1];
         PlanForeignKey *out = &write->foreign_key[write->foreign_key_count];
         out->def = def;
         out->touched = write->kind != WRITE_UPDATE;
@@ -160,7 +174,8 @@ plan_keys(Binder *b, Target *target)
         out->parent = catalog_view_table(b->ctx->catalog, bind__text(table->schema),
                                          bind__text(def->parent_table), NULL);
         out->child_column = def->column;
-        if (!out->touched && !same_name(def->parent_table, table->name)) continue;
+        bool self = same_name(def->parent_table, table->name);
+        if (!out->touched && !self && !may_replace(write)) continue;
         write->foreign_key_count++;
         if (out->parent == NULL) continue;
         ParentKey key;
@@ -333,10 +348,11 @@ plan_children(Binder *b, Target *target)
     if (total == 0) return true;
     write->foreign_child = KEEP_ARRAY(b, PlanForeignChild, total);
     if (write->foreign_child == NULL) return false;
-    for (u32 t = 0; t < catalog_table_count(catalog); t++) {
-        const TableDef *child = catalog_table_at(catalog, t);
-        for (u32 i = 0; i < child->foreign_key_count; i++) {
-            const ForeignKeyDef *def = &child->foreign_key[i];
+    /* The newest table and key first: it shows in which action runs before which. */
+    for (u32 t = catalog_table_count(catalog); t > 0; t--) {
+        const TableDef *child = catalog_table_at(catalog, t - 1);
+        for (u32 i = child->foreign_key_count; i > 0; i--) {
+            const ForeignKeyDef *def = &child->foreign_key[i - 1];
             if (!refers_to(def, parent)) continue;
             PlanForeignChild *made = plan_child(b, child, parent, def);
             if (made == NULL) return false;

@@ -254,12 +254,22 @@ fires(const Binder *b, const Target *target, const TriggerDef *def)
     return event == WRITE_DELETE && b->ctx->recursive_triggers && !target->table->is_view;
 }
 
+/* The clause that a body's statements inherit: the statement's own (a DELETE has none), ABORT where
+   ON CONFLICT updates, REPLACE where REPLACE deletes. */
+static u8
+conflict_within(const PlanWrite *write, u8 event)
+{
+    if (event == write->kind) return write->conflict;
+    return event == WRITE_UPDATE ? CONFLICT_ABORT : CONFLICT_REPLACE;
+}
+
 static bool
 add_triggers(Binder *b, Target *target, const TriggerDef *const *list, u32 count, bool is_temp)
 {
     PlanWrite *write = target->write;
     for (u32 i = 0; i < count; i++) {
         if (!fires(b, target, list[i])) continue;
+        b->outer_conflict = conflict_within(write, event_kind(list[i]->event));
         const PlanTrigger *made = plan_trigger(b, target, list[i], is_temp);
         if (made == NULL) return false;
         PlanTrigger *trigger = &write->trigger[write->trigger_count];
@@ -287,7 +297,6 @@ plan__triggers(Binder *b, Target *target, const TableDef *stored)
     target->write->trigger = KEEP_ARRAY(b, PlanTrigger, count + temp_count);
     if (target->write->trigger == NULL) return false;
     u8 conflict = b->outer_conflict;
-    if (target->write->conflict != CONFLICT_DEFAULT) b->outer_conflict = target->write->conflict;
     bool good = add_triggers(b, target, temp, temp_count, true) &&
                 add_triggers(b, target, list, count, stored->database == 1);
     b->outer_conflict = conflict;
