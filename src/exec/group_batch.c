@@ -8,8 +8,6 @@
 #include "exec/group.h"
 #include "value/sum.h"
 
-#define AHEAD 8u /* Rows between asking for a slot of the map and looking at it. */
-
 /* The row is not in the map: find its group by key bytes, and enter it if its keys are plain. */
 static Err
 group_slow(Exec *exec, Group *group, const Batch *in, u32 at)
@@ -42,14 +40,15 @@ groups_of_batch(Exec *exec, Group *group, const Batch *in)
         if (err != OK) return err;
     }
     exec__tuples_hash(&group->map, in, group->key_vec, group->hash);
+    exec__tuples_find_all(&group->map, &group->groups, in, group->key_vec, group->hash,
+                          group->group_of);
     for (u32 n = 0; n < in->count; n++) {
         u32 at = batch_at(in, n);
-        if (n + AHEAD < in->count) {
-            exec__tuples_prefetch(&group->map, group->hash[batch_at(in, n + AHEAD)]);
-        }
+        if (LIKELY(group->group_of[at] != TUPLE_NONE)) continue;
+        /* It may have come in since: another row of the batch with the same keys. */
         u32 found = exec__tuples_find(&group->map, &group->groups, group->key_vec, at,
                                       group->hash[at]);
-        if (LIKELY(found != TUPLE_NONE)) {
+        if (found != TUPLE_NONE) {
             group->group_of[at] = found;
             continue;
         }
@@ -113,10 +112,49 @@ sum_block(const Batch *in, const Vec *vec, Sum *sum)
     return true;
 }
 
+#define FEW_GROUPS 256u
+
+/* The same for few groups: each group's part of the batch is summed up first. */
+static bool
+sum_groups(const Group *group, const Agg *agg, const Batch *in, const Vec *vec)
+{
+    u32 groups = group->aggs.groups;
+    if (groups > FEW_GROUPS || vec->null != NULL || vec->constant) return false;
+    i64 part[FEW_GROUPS], large = 0;
+    u32 rows[FEW_GROUPS];
+    for (u32 i = 0; i < groups; i++) {
+        const Sum *sum = agg_state(group, i, agg);
+        part[i] = 0;
+        rows[i] = 0;
+        if (sum->approximate || sum->real) return false;
+        if (sum->whole < -((i128)1 << 62) || sum->whole > ((i128)1 << 62)) return false;
+    }
+    for (u32 n = 0; n < in->count; n++) {
+        u32 at = batch_at(in, n), number = group->group_of[at];
+        i64 value = vec->u.i[at];
+        large |= (value + BLOCK_BOUND) & ~(2 * BLOCK_BOUND - 1);
+        part[number] = (i64)((u64)part[number] + (u64)value);
+        rows[number]++;
+    }
+    if (large != 0) return false;
+    for (u32 i = 0; i < groups; i++) {
+        Sum *sum = agg_state(group, i, agg);
+        sum->count += rows[i];
+        sum->whole += part[i];
+        if (sum->whole < sum->low) sum->low = sum->whole;
+        if (sum->whole > sum->high) sum->high = sum->whole;
+    }
+    return true;
+}
+
 static void
 run_sum(const Group *group, const Agg *agg, const Batch *in, const Vec *vec)
 {
     bool grouped = exec__group_keys(group) > 0;
+    if (grouped && vec->kind == VEC_INT && in->count >= FEW_GROUPS &&
+        sum_groups(group, agg, in, vec)) {
+        return;
+    }
     if (!grouped && vec->kind == VEC_INT && sum_block(in, vec, agg_state(group, 0, agg))) return;
     for (u32 n = 0; n < in->count; n++) {
         u32 at = batch_at(in, n), place = vec->constant ? 0 : at;

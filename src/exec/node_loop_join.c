@@ -8,7 +8,7 @@
  * streaming join ends its batch with each inner batch, unless the inner side has one row at most.
  */
 #include "exec/exec__write.h"
-#include "exec/node.h"
+#include "exec/scan.h"
 
 typedef struct LoopJoin {
     ExecNode node;
@@ -236,18 +236,7 @@ is_single(const PlanNode *plan)
         plan = plan->input;
     }
     if (plan->kind == PLAN_ONE_ROW) return true;
-    if (plan->kind != PLAN_SCAN || plan->u.scan.eq_count == 0) return false;
-    const PlanScan *scan = &plan->u.scan;
-    for (u32 i = 0; i < scan->eq_count; i++) {
-        if (scan->eq[i].value == NULL) return false;
-    }
-    const IndexDef *key = scan->index != NULL ? scan->index : scan->table->primary_key;
-    if (key == NULL) return true; /* By rowid. */
-    if (!key->unique || scan->eq_count < key->key_columns) return false;
-    for (u32 i = 0; i < scan->eq_count; i++) {
-        if (scan->eq[i].null_safe) return false;
-    }
-    return true;
+    return plan->kind == PLAN_SCAN && exec__scan_is_single(&plan->u.scan);
 }
 
 Err

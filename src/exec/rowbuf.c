@@ -90,18 +90,33 @@ exec__rowbuf_set(RowBuf *rows, u32 row, u32 column, const Cell *value)
     return keep(rows, value, &exec__rowbuf_row(rows, row)[column]);
 }
 
+/* One column of the rows that are being added. */
+static Err
+add_column(RowBuf *rows, u32 column, const Vec *vec, const Batch *batch, u32 first, u32 count)
+{
+    Cell *to = exec__rowbuf_row(rows, rows->rows) + column;
+    u32 step = rows->columns;
+    if (vec->kind == VEC_INT && vec->null == NULL && !vec->constant) {
+        for (u32 i = 0; i < count; i++, to += step) {
+            *to = cell_int(vec->u.i[batch_at(batch, first + i)]);
+        }
+        return OK;
+    }
+    for (u32 i = 0; i < count; i++, to += step) {
+        Cell value = vec_cell(vec, batch_at(batch, first + i));
+        Err err = keep(rows, &value, to);
+        if (err != OK) return err;
+    }
+    return OK;
+}
+
 Err
 exec__rowbuf_add_batch(RowBuf *rows, const Batch *batch, u32 first, u32 count)
 {
     ASSERT(batch->columns >= rows->columns);
     Err err = reserve(rows, count);
     for (u32 column = 0; err == OK && column < rows->columns; column++) {
-        const Vec *vec = &batch->col[column];
-        Cell *to = exec__rowbuf_row(rows, rows->rows) + column;
-        for (u32 i = 0; err == OK && i < count; i++, to += rows->columns) {
-            Cell value = vec_cell(vec, batch_at(batch, first + i));
-            err = keep(rows, &value, to);
-        }
+        err = add_column(rows, column, &batch->col[column], batch, first, count);
     }
     if (err == OK) rows->rows += count;
     return err;

@@ -308,6 +308,7 @@ scan_next(Exec *exec, ExecNode *node, u32 want)
     Scan *scan = (Scan *)node;
     u32 count = 0;
     Err err = OK;
+    if (scan->single) want = 1;
     scan->last_by_column = scan->by_column && want >= BY_COLUMN_MIN;
     if (scan->last_by_column) {
         exec__scan_batch_next(exec, scan, want);
@@ -461,6 +462,22 @@ codecs_open(Exec *exec, Scan *scan)
     return OK;
 }
 
+bool
+exec__scan_is_single(const PlanScan *scan)
+{
+    if (scan->eq_count == 0) return false;
+    for (u32 i = 0; i < scan->eq_count; i++) {
+        if (scan->eq[i].value == NULL) return false;
+    }
+    const IndexDef *key = scan->index != NULL ? scan->index : scan->table->primary_key;
+    if (key == NULL) return true; /* By rowid. */
+    if (!key->unique || scan->eq_count < key->key_columns) return false;
+    for (u32 i = 0; i < scan->eq_count; i++) {
+        if (scan->eq[i].null_safe) return false;
+    }
+    return true;
+}
+
 Err
 exec__scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
 {
@@ -491,6 +508,7 @@ exec__scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
         err = exec__compile_condition(exec, ps->filter, &scan->filter);
     }
     if (err != OK || scan->index != NULL || scan->codec != NULL) return err;
+    scan->single = exec__scan_is_single(ps);
     scan->by_column = ps->filter == NULL || exec__vexpr_fits(ps->filter);
     if (!scan->by_column || ps->filter == NULL) return OK;
     return exec__vexpr_open(exec, ps->filter, &scan->vfilter);

@@ -51,6 +51,7 @@ typedef struct Scan {
     Buf table_key;
     Cell *row; /* Scratch: one row of output cells. */
     /* Column by column (scan_batch.c): rowid tables, and a filter that is total. */
+    bool single; /* One row at most. */
     bool by_column;
     bool
         last_by_column; /* The last batch was made so: row i is entry entry_first + its position. */
@@ -62,6 +63,8 @@ typedef struct Scan {
 
 /* Have at least one unread entry in scan->run, or scan->state == SCAN_DONE. */
 MUST_CHECK Err exec__scan_fill(Exec *exec, Scan *scan, u32 want);
+/* Can the scan give no more than one row? */
+bool exec__scan_is_single(const PlanScan *scan);
 /* The operator's next() for scans with by_column. */
 void exec__scan_batch_next(Exec *exec, Scan *scan, u32 want);
 /* The output cells of an entry of the run; *keep_out false: outside of the range after all. */

@@ -32,25 +32,42 @@ typedef struct Field {
     const u8 *end;
 } Field;
 
-/* Field `place` of a record; FIELD_OTHER: ask the codec. */
-static ALWAYS_INLINE Field
-field_at(Slice record, u32 place)
+/* Where a column stands in records of the usual form: the narrow directory, no column missing. */
+typedef struct Place {
+    u16 head;         /* What the first two bytes are then: no flags, the number of columns. */
+    u32 column;       /* Position in the directory. */
+    u32 header_bytes; /* Head and directory. */
+} Place;
+
+static Place
+place_of(const TableDef *table, u32 column)
 {
-    const u8 *p = record.p;
-    Field field = {.code = FIELD_OTHER};
-    if (UNLIKELY(record.bytes < 8 || p[0] != 0 || p[1] <= place)) return field;
-    const u8 *directory = p + 2;
-    u32 word = load_u16(directory + 2 * place);
-    u32 start = place > 0 ? load_u16(directory + 2 * place - 2) & 0xFFFu : 0;
-    u32 end = word & 0xFFFu;
-    const u8 *data = directory + 2 * (size_t)p[1];
-    size_t behind = (size_t)(data - p) + end;
-    if (UNLIKELY(end < start || behind > record.bytes || behind < 8)) return field;
-    return (Field){
-        .code = MIN_OF(word >> 12, (u32)FIELD_OTHER), .bytes = end - start, .end = data + end};
+    u32 count = table->stored_count;
+    return (Place){.head = (u16)(count << 8),
+                   .column = column,
+                   /* A wide count has no usual form: no record is long enough. */
+                   .header_bytes = count <= 255 ? 2 + 2 * count : U32_MAX};
 }
 
-/* 1 to 8 bytes ending at `end`; at least 8 bytes of the record stand before it. */
+/* A field of a record; FIELD_OTHER: ask the codec. */
+static ALWAYS_INLINE Field
+field_at(Slice record, Place place)
+{
+    const u8 *p = record.p;
+    if (UNLIKELY(record.bytes < place.header_bytes || load_u16(p) != place.head)) {
+        return (Field){.code = FIELD_OTHER};
+    }
+    const u8 *word = p + 2 + 2 * place.column;
+    u32 here = load_u16(word);
+    u32 start = place.column > 0 ? load_u16(word - 2) & 0xFFFu : 0;
+    u32 end = here & 0xFFFu, behind = place.header_bytes + end;
+    /* Numbers are read as the eight bytes before `end`. */
+    if (UNLIKELY(end < start || behind > record.bytes || behind < 8)) {
+        return (Field){.code = FIELD_OTHER};
+    }
+    return (Field){.code = here >> 12, .bytes = end - start, .end = p + behind};
+}
+
 static ALWAYS_INLINE i64
 field_int(Field field)
 {
@@ -71,24 +88,26 @@ typedef struct Rows {
     const Slice *key, *record; /* Of position 0. */
     const u16 *sel;            /* NULL: all. */
     u32 count;
+    u32 extent; /* Positions lie below it. */
 } Rows;
 
-static inline u32
-rows_at(const Rows *rows, u32 nth)
+static ALWAYS_INLINE u32
+rows_at(const u16 *sel, u32 nth)
 {
-    return rows->sel != NULL ? rows->sel[nth] : nth;
+    return sel != NULL ? sel[nth] : nth;
 }
 
-/* Each gives how many rows it could do; the next one has another kind of value. */
-static u32
-decode_ints(const Rows *rows, u32 place, i64 *out, u8 *null, bool *has_null)
+/* Each gives how many rows it could do; the next one has another kind of value.  `null` is all
+   zeroes before. */
+static ALWAYS_INLINE u32
+ints_loop(const Slice *record, const u16 *sel, u32 count, Place place, i64 *out, u8 *null,
+          bool *has_null)
 {
-    for (u32 n = 0; n < rows->count; n++) {
-        u32 at = rows_at(rows, n);
-        Field field = field_at(rows->record[at], place);
+    for (u32 n = 0; n < count; n++) {
+        u32 at = rows_at(sel, n);
+        Field field = field_at(record[at], place);
         if (LIKELY(field.code == FIELD_INT && field.bytes <= 8)) {
             out[at] = field_int(field);
-            null[at] = 0;
         } else if (field.code == FIELD_NULL) {
             out[at] = 0;
             null[at] = 1;
@@ -97,16 +116,27 @@ decode_ints(const Rows *rows, u32 place, i64 *out, u8 *null, bool *has_null)
             return n;
         }
     }
-    return rows->count;
+    return count;
 }
 
 static u32
-decode_reals(const Rows *rows, u32 place, f64 *out, u8 *null, bool *has_null)
+decode_ints(const Rows *rows, Place place, i64 *out, u8 *null, bool *has_null)
 {
-    for (u32 n = 0; n < rows->count; n++) {
-        u32 at = rows_at(rows, n);
-        Field field = field_at(rows->record[at], place);
-        null[at] = 0;
+    if (rows->sel == NULL) {
+        return ints_loop(rows->record, NULL, rows->count, place, out, null, has_null);
+    }
+    return ints_loop(rows->record, rows->sel, rows->count, place, out, null, has_null);
+}
+
+static u32
+decode_reals(const Rows *rows, Place place, f64 *out, u8 *null, bool *has_null)
+{
+    const Slice *record = rows->record;
+    const u16 *sel = rows->sel;
+    u32 count = rows->count;
+    for (u32 n = 0; n < count; n++) {
+        u32 at = rows_at(sel, n);
+        Field field = field_at(record[at], place);
         if (field.code == FIELD_REAL_INT && field.bytes <= 8) {
             out[at] = (f64)field_int(field);
         } else if (field.code == FIELD_REAL && field.bytes == 8) {
@@ -119,7 +149,7 @@ decode_reals(const Rows *rows, u32 place, f64 *out, u8 *null, bool *has_null)
             return n;
         }
     }
-    return rows->count;
+    return count;
 }
 
 /* A field that the fast form does not know. */
@@ -133,10 +163,10 @@ decode_slow(Exec *exec, Scan *scan, const Rows *rows, u32 at, u32 column, Cell *
 }
 
 static Err
-decode_cells(Exec *exec, Scan *scan, const Rows *rows, u32 column, u32 place, Cell *out)
+decode_cells(Exec *exec, Scan *scan, const Rows *rows, u32 column, Place place, Cell *out)
 {
     for (u32 n = 0; n < rows->count; n++) {
-        u32 at = rows_at(rows, n);
+        u32 at = rows_at(rows->sel, n);
         Field field = field_at(rows->record[at], place);
         Err err = OK;
         switch (field.code) {
@@ -154,7 +184,7 @@ static void
 decode_rowids(const Rows *rows, i64 *out)
 {
     for (u32 n = 0; n < rows->count; n++) {
-        u32 at = rows_at(rows, n);
+        u32 at = rows_at(rows->sel, n);
         out[at] = table_key_rowid(rows->key[at]);
     }
 }
@@ -174,7 +204,9 @@ decode_column(Exec *exec, Scan *scan, const Rows *rows, u32 column)
         *vec = (Vec){.kind = VEC_INT, .u.i = buffer};
         return OK;
     }
-    u32 place = table->column[number].stored_index, done = 0;
+    Place place = place_of(table, table->column[number].stored_index);
+    u32 done = 0;
+    memset(null, 0, rows->extent);
     switch (table->column[number].affinity) {
     case AFFINITY_REAL:
         done = decode_reals(rows, place, buffer, null, &has_null);
@@ -225,7 +257,8 @@ chunk_next(Exec *exec, Scan *scan, u32 want, bool *more_out)
     u32 count = scan->filter == NULL ? MIN_OF(left, want) : left;
     Rows rows = {.key = scan->run.key + scan->run_next,
                  .record = scan->run.value + scan->run_next,
-                 .count = count};
+                 .count = count,
+                 .extent = count};
     Err err = exec__out_reserve(exec, node, MAX_OF(count, want));
     *more_out = false;
     scan->entry_first = scan->run_next;

@@ -94,6 +94,14 @@ mix(u32 hash, u64 value)
 static void
 hash_column(const Batch *batch, const Vec *vec, bool hides, u64 seed, u32 *hash)
 {
+    if (vec->kind == VEC_INT && vec->null == NULL && !vec->constant) {
+        const i64 *value = vec->u.i;
+        for (u32 n = 0; n < batch->count; n++) {
+            u32 at = batch_at(batch, n);
+            hash[at] = mix(hash[at], (u64)value[at]);
+        }
+        return;
+    }
     for (u32 n = 0; n < batch->count; n++) {
         u32 at = batch_at(batch, n);
         u32 place = vec->constant ? 0 : at;
@@ -159,4 +167,47 @@ exec__tuples_find(const TupleMap *map, const RowBuf *rows, const Vec *vec, u32 a
         place = (place + 1) & map->mask;
     }
     return TUPLE_NONE;
+}
+
+#define AHEAD 8u /* Rows between asking for a slot and looking at it. */
+
+/* One integer column without NULLs. */
+static void
+find_ints(const TupleMap *map, const RowBuf *rows, const Batch *batch, const i64 *value,
+          const u32 *hash, u32 *number_out)
+{
+    const TupleSlot *slot = map->slot;
+    u32 mask = map->mask, columns = rows->columns;
+    for (u32 n = 0; n < batch->count; n++) {
+        u32 at = batch_at(batch, n), place = hash[at] & mask;
+        if (n + AHEAD < batch->count) {
+            __builtin_prefetch(&slot[hash[batch_at(batch, n + AHEAD)] & mask]);
+        }
+        while (slot[place].number != 0) {
+            const Cell *have = rows->cell + (size_t)(slot[place].number - 1) * columns;
+            if (slot[place].hash == hash[at] && have->type == CELL_INT && have->u.i == value[at]) {
+                break;
+            }
+            place = (place + 1) & mask;
+        }
+        number_out[at] = slot[place].number - 1; /* 0 becomes TUPLE_NONE. */
+    }
+}
+
+void
+exec__tuples_find_all(const TupleMap *map, const RowBuf *rows, const Batch *batch, const Vec *vec,
+                      const u32 *hash, u32 *number_out)
+{
+    if (map->slot != NULL && map->columns == 1 && vec->kind == VEC_INT && vec->null == NULL &&
+        !vec->constant) {
+        find_ints(map, rows, batch, vec->u.i, hash, number_out);
+        return;
+    }
+    for (u32 n = 0; n < batch->count; n++) {
+        u32 at = batch_at(batch, n);
+        if (map->slot != NULL && n + AHEAD < batch->count) {
+            __builtin_prefetch(&map->slot[hash[batch_at(batch, n + AHEAD)] & map->mask]);
+        }
+        number_out[at] = exec__tuples_find(map, rows, vec, at, hash[at]);
+    }
 }

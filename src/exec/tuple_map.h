@@ -32,12 +32,9 @@ void exec__tuples_free(TupleMap *map);
 void exec__tuples_hash(const TupleMap *map, const Batch *batch, const Vec *vec, u32 *hash_out);
 /* The number of the tuple at position `at`; its cells stand in row `number` of `rows`. */
 u32 exec__tuples_find(const TupleMap *map, const RowBuf *rows, const Vec *vec, u32 at, u32 hash);
-/* Have the slot for a hash in the cache soon. */
-static inline void
-exec__tuples_prefetch(const TupleMap *map, u32 hash)
-{
-    if (map->slot != NULL) __builtin_prefetch(&map->slot[hash & map->mask]);
-}
+/* The same for all live rows; TUPLE_NONE where there is none. */
+void exec__tuples_find_all(const TupleMap *map, const RowBuf *rows, const Batch *batch,
+                           const Vec *vec, const u32 *hash, u32 *number_out);
 /* Can the tuple be entered? */
 bool exec__tuple_is_plain(const TupleMap *map, const Cell *cell);
 MUST_CHECK Err exec__tuples_add(TupleMap *map, u32 hash, u32 number);
