@@ -253,6 +253,7 @@ struct Binder {
     const PlanTableUse *uses;
     u32 use_capacity;
     const void *env; /* plan/: the environment while lowering. */
+    bool explain;    /* The words of EXPLAIN QUERY PLAN are wanted. */
     u32 trigger_depth;
     /* Plans inside of plans (triggers, actions of foreign keys). */
     Binder *outer;

@@ -506,8 +506,8 @@ range_part(const Access *access)
     return access->low >= 0 || access->high >= 0 ? 0.25 : 1.0;
 }
 
-/* The table's own tree by rowid. */
-static void
+/* The table's own tree by rowid.  True: one row, and nothing can be better. */
+static bool
 offer_rowid(Chooser *c)
 {
     const TableDef *table = c->source->table;
@@ -517,13 +517,13 @@ offer_rowid(Chooser *c)
     scan.rows = rows;
     scan.cost = rows * COST_ROW;
     if (c->source->indexed_by == NULL) offer(c, &scan);
-    if (table->without_rowid || c->source->indexed_by != NULL) return;
+    if (table->without_rowid || c->source->indexed_by != NULL) return false;
     Access range = {.low = -1, .high = -1, .covering = true};
     for (u32 i = 0; i < c->u->probe_count; i++) {
         const Probe *probe = &c->u->probe[i];
         if (probe->column != rowid || !probe_at_hand(c, probe)) continue;
         if (!affinity_fits(probe->affinity, AFFINITY_INTEGER)) continue;
-        Access one = {.low = -1, .high = -1, .covering = true, .eq_count = 1, .eq = {i}};
+        Access one = {.low = -1, .high = -1, .covering = true, .eq_count = 1, .eq = {(u16)i}};
         switch (probe->kind) {
         case PROBE_EQ:
         case PROBE_IS:
@@ -531,7 +531,7 @@ offer_rowid(Chooser *c)
             one.rows = 1;
             one.cost = COST_LOOKUP;
             offer(c, &one);
-            break;
+            return true;
         case PROBE_IN:
         case PROBE_IN_SUB:
             one.rows = in_count(probe);
@@ -546,10 +546,11 @@ offer_rowid(Chooser *c)
             break;
         }
     }
-    if (range.low < 0 && range.high < 0) return;
+    if (range.low < 0 && range.high < 0) return false;
     range.rows = rows * range_part(&range);
     range.cost = log_of(rows) + range.rows * COST_ROW;
     offer(c, &range);
+    return false;
 }
 
 static i32
@@ -590,7 +591,7 @@ offer_index(Chooser *c, const IndexDef *index, i32 number)
         i32 found = find_probe(c, index, at, exprs == NULL ? NULL : exprs[at], true, 0);
         if (found < 0) break;
         const Probe *probe = &c->u->probe[found];
-        access.eq[access.eq_count++] = (u32)found;
+        access.eq[access.eq_count++] = (u16)found;
         if (probe->kind == PROBE_IN || probe->kind == PROBE_IN_SUB) {
             lookups *= in_count(probe);
             lists = true;
@@ -799,7 +800,7 @@ plan__choose_access(Binder *b, Join *join, u32 unit, u64 done, Access *best_out,
     const TableDef *table = u->source->table;
     c.table_rows = u->rows;
     c.width = table_width(table);
-    offer_rowid(&c);
+    if (offer_rowid(&c) && !want_order) return;
     if (b->ctx->plain || u->source->not_indexed) return;
     if (table->primary_key != NULL) offer_index(&c, table->primary_key, -1);
     /* Older indexes first: ties go to the newest, as SQLite's list begins with it. */

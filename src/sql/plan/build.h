@@ -97,14 +97,16 @@ typedef struct Probe {
     const Collation *collation;
 } Probe;
 
+#define ACCESS_KEYS_MAX 24u /* Key columns of an index that look-ups use. */
+
 typedef struct Access {
     const IndexDef *index; /* NULL: the table's own tree. */
     bool covering, one_row, backwards, ordered;
     bool impossible; /* INDEXED BY cannot be used. */
     u16 eq_count;
-    u32 eq[32];    /* Probe numbers */
-    i32 low, high; /* Probe numbers, -1: none */
-    u32 or_term;   /* OR union: term number + 1 */
+    u16 eq[ACCESS_KEYS_MAX]; /* Probe numbers */
+    i32 low, high;           /* Probe numbers, -1: none */
+    u32 or_term;             /* OR union: term number + 1 */
     f64 cost, rows;
 } Access;
 

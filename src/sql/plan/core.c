@@ -165,10 +165,12 @@ count_node(Top *top)
         node->u.count.index = index;
         node->u.count.tree = index->tree;
     }
-    node->eqp = arena_printf(b->arena, "SCAN %s%s%s", core->source[0]->name,
-                             index == NULL ? "" : " USING COVERING INDEX ",
-                             index == NULL ? "" : index->name);
-    if (node->eqp == NULL) return bind__fail(b, ERR_NOMEM, "out of memory");
+    if (b->explain) {
+        node->eqp = arena_printf(b->arena, "SCAN %s%s%s", core->source[0]->name,
+                                 index == NULL ? "" : " USING COVERING INDEX ",
+                                 index == NULL ? "" : index->name);
+        if (node->eqp == NULL) return bind__fail(b, ERR_NOMEM, "out of memory");
+    }
     node->rows = 1;
     return node;
 }

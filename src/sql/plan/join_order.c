@@ -199,6 +199,11 @@ bool
 plan__find_order(Binder *b, Join *join, Step *steps, bool want_order)
 {
     u32 n = join->unit_count;
+    if (n == 1 && !want_order) {
+        steps[0].unit = 0;
+        plan__choose_access(b, join, 0, 0, &steps[0].access, false, NULL);
+        return b->err == OK;
+    }
     u32 width = n <= 1 ? 2 : WIDTH;
     Path *levels = BIND_ARRAY(b, Path, (size_t)(n + 1) * width);
     u32 *counts = BIND_ARRAY(b, u32, n + 1);

@@ -3,15 +3,13 @@
  */
 #include "sql/plan/planner.h"
 
-#include <stdatomic.h>
-
 #include "sql/plan/build.h"
 
 void
 plan_release(Plan *plan)
 {
     if (plan == NULL) return;
-    if (atomic_fetch_sub_explicit(&plan->references, 1, memory_order_acq_rel) != 1) return;
+    if (--plan->references != 0) return;
     Arena arena = plan->arena;
     arena_free(&arena);
 }
@@ -29,7 +27,7 @@ plan__new(const PlanContext *ctx, Slice sql, Plan **plan_out, ErrMsg *msg)
         return err_set(msg, ERR_NOMEM, "out of memory");
     }
     plan->arena = arena;
-    atomic_store_explicit(&plan->references, 1, memory_order_relaxed);
+    plan->references = 1;
     plan->sql = text;
     plan->catalog = ctx->catalog;
     plan->read_only = true;
@@ -104,7 +102,8 @@ plan_run(const PlanContext *ctx, const AstStatement *ast, Plan *plan, ErrMsg *ms
                 .arena = &plan->arena,
                 .msg = msg,
                 .sql = ast->text,
-                .sql_is_main = true};
+                .sql_is_main = true,
+                .explain = ast->explain != AST_EXPLAIN_NONE};
     PlanMemo *memo = NULL;
     u32 regs = 0;
     b.memo = &memo;

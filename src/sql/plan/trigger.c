@@ -36,7 +36,7 @@ plan__inner_new(Binder *b)
 {
     Plan *plan = KEEP_NEW(b, Plan);
     if (plan == NULL) return NULL;
-    __atomic_store_n(&plan->references, 1, __ATOMIC_RELAXED);
+    plan->references = 1;
     if (!plan__memo_add(b, plan, PLAN_MEMO_INNER, plan)) return NULL;
     plan->sql = b->plan->sql;
     plan->catalog = b->plan->catalog;

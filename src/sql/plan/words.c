@@ -75,6 +75,7 @@ keep(Binder *b, Buf *buf)
 bool
 plan__name_scan(Binder *b, PlanNode *node, const char *name, u8 join, bool for_write)
 {
+    if (!b->explain) return true;
     Buf buf = {0};
     (void)put_scan(b, &buf, &node->u.scan, name, (join & AST_JOIN_LEFT) != 0, for_write);
     node->eqp = keep(b, &buf);
@@ -85,6 +86,7 @@ plan__name_scan(Binder *b, PlanNode *node, const char *name, u8 join, bool for_w
 bool
 plan__name_hash(Binder *b, PlanNode *right, const Source *source, const ExprList *keys, u8 join)
 {
+    if (!b->explain) return true;
     if (right->kind != PLAN_SCAN || keys->count == 0) return true;
     Buf buf = {0};
     (void)(put(b, &buf, "SEARCH ") && put(b, &buf, source->name) &&
@@ -108,6 +110,7 @@ plan__name_hash(Binder *b, PlanNode *right, const Source *source, const ExprList
 bool
 plan__name_source(Binder *b, PlanNode *node, const Source *source)
 {
+    if (!b->explain) return true;
     if (node->eqp != NULL) return true;
     char name[32];
     const char *shown = source->name;
