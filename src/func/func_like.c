@@ -139,10 +139,21 @@ check_pattern(FuncCall *call, const Cell *pattern, Slice *text_out)
     return OK;
 }
 
+/* A blob on either side never matches (SQLITE_LIKE_DOESNT_MATCH_BLOBS, as most builds have it). */
+static bool
+has_blob(const Cell *argv)
+{
+    return argv[0].type == CELL_BLOB || argv[1].type == CELL_BLOB;
+}
+
 /* like(pattern, text [, escape]): "text LIKE pattern". */
 static Err
 run_like(FuncCall *call, u32 argc, const Cell *argv, Cell *result_out)
 {
+    if (has_blob(argv)) {
+        *result_out = cell_int(0);
+        return OK;
+    }
     Slice pattern, text;
     u32 escape = 0;
     Err err = check_pattern(call, &argv[0], &pattern);
@@ -169,6 +180,10 @@ static Err
 run_glob(FuncCall *call, u32 argc, const Cell *argv, Cell *result_out)
 {
     (void)argc;
+    if (has_blob(argv)) {
+        *result_out = cell_int(0);
+        return OK;
+    }
     Slice pattern, text;
     Err err = check_pattern(call, &argv[0], &pattern);
     if (err != OK) return err;
