@@ -68,6 +68,12 @@ pool_file_open(Pool *pool, const PoolClient *client, PoolFile **file_out)
     return OK;
 }
 
+u32
+pool_file_page_bytes(const PoolFile *file)
+{
+    return file->pool->page_bytes;
+}
+
 static void
 chunk_close(PoolFile *file, PageEntry *chunk)
 {
@@ -316,6 +322,16 @@ pool_latch(PoolFile *file, u32 page_id, PageView *view_out)
         return OK;
     }
     return err;
+}
+
+bool
+pool_try_latch(PoolFile *file, u32 page_id, PageView *view_out)
+{
+    PageView *view = view_out;
+    if (view_start(file, page_id, view) != OK) return false;
+    view->word = rt_load_acquire(&view->entry->word);
+    bool free_now = (view->word & (PAGE_STATE | PAGE_LATCHED | PAGE_SHARED)) == PAGE_RESIDENT;
+    return free_now && latch_seen(view, 0);
 }
 
 void

@@ -87,6 +87,7 @@ u32 pool_page_bytes(const Pool *pool);
 MUST_CHECK Err pool_file_open(Pool *pool, const PoolClient *client, PoolFile **file_out);
 /* Drop all its pages, dirty or not; nobody else uses the file.  NULL is allowed. */
 void pool_file_close(PoolFile *file);
+u32 pool_file_page_bytes(const PoolFile *file);
 /* Say that pages up to page_id may exist on disk (they become EVICTED if they are NONE). */
 MUST_CHECK Err pool_file_adopt(PoolFile *file, u32 page_id);
 
@@ -106,6 +107,9 @@ MUST_CHECK bool pool_view_latch(PageView *view);
 
 /* Latch a page exclusively, loaded if need be.  [parks]  Errors as pool_view(). */
 MUST_CHECK Err pool_latch(PoolFile *file, u32 page_id, PageView *view_out);
+/* Latch a page exclusively if it is resident and nobody has it: never parks, for a second page
+   while one is latched.  False: not done. */
+MUST_CHECK bool pool_try_latch(PoolFile *file, u32 page_id, PageView *view_out);
 /* `changed`: the page is dirty now and its version moves.  `content`: a live row may differ. */
 void pool_unlatch(PageView *view, bool changed, bool content);
 /* A new page of zeros, latched and dirty.  [parks]  ERR_NOMEM, ERR_EXISTS. */

@@ -121,6 +121,23 @@ node_child(Node node, Slice key)
     return LOAD(node_slots(node)[slot - 1].child);
 }
 
+u32
+node_child_before(Node node, Slice key)
+{
+    bool exact;
+    u32 slot = node_find(node, key, &exact);
+    if (slot == 0) return LOAD(node_head(node)->child_low);
+    return LOAD(node_slots(node)[slot - 1].child);
+}
+
+u32
+node_child_last(Node node)
+{
+    u32 count = count_clamped(node);
+    if (count == 0) return LOAD(node_head(node)->child_low);
+    return LOAD(node_slots(node)[count - 1].child);
+}
+
 NodeFences
 node_fences(Node node)
 {
@@ -510,7 +527,9 @@ choose_separator(Node node, u32 slot, u32 at, Slice key, u8 separator[STORE_KEY_
     if (is_leaf(head) && (head->flags & NODE_FLAG_INT) == 0) {
         /* The entry still to come may be the highest of the left part or the lowest of the right.
          */
-        if (at == slot && slot < head->count && slice_compare(key, low) > 0) low = key;
+        bool between = at == slot && slot < head->count && slice_compare(key, low) > 0 &&
+                       slice_compare(key, high) < 0;
+        if (between) low = key;
         return shortest_between(low, high, separator);
     }
     memcpy(separator, high.p, high.bytes);
@@ -553,33 +572,42 @@ node_split(Node node, Node right, u32 right_page_id, u32 at, Slice key, u8 *scra
     *separator_bytes_out = separator_bytes;
 }
 
+/* Bytes that the entries of `node` need behind a prefix of `prefix_bytes`. */
+static u32
+entries_bytes(Node node, u32 prefix_bytes)
+{
+    const NodeHead *head = node_head(node);
+    u32 longer = head->prefix_bytes - prefix_bytes;
+    u32 bytes = 0;
+    for (u32 i = 0; i < head->count; i++) {
+        const NodeSlot *slot = &node_slots(node)[i];
+        bytes += (u32)sizeof(NodeSlot) + rest_bytes(slot->key_bytes + longer) + slot->value_bytes;
+    }
+    return bytes;
+}
+
 bool
-node_absorb_empty(Node node, Node right, u8 *scratch)
+node_join(Node node, Node right, u8 *scratch)
 {
     const NodeHead *gone = node_head(right);
-    ASSERT(is_leaf(gone) && gone->count == 0);
     memcpy(scratch, node.p, node.bytes);
     Node old = {scratch, node.bytes};
     const NodeHead *head = node_head(old);
+    ASSERT(is_leaf(head) && is_leaf(gone) && (head->count == 0 || gone->count == 0));
     NodeFences fences = node_fences(old), beyond = node_fences(right);
     NodeFences wide = {.low = fences.low, .high = beyond.high, .has_high = beyond.has_high};
+    bool is_int_tree = (head->flags & NODE_FLAG_INT) != 0;
+    Node full = head->count > 0 ? old : right;
     /* A wider node may have a shorter prefix: does everything still fit? */
-    u32 prefix = wide.has_high && (head->flags & NODE_FLAG_INT) == 0
-                     ? common_prefix(wide.low, wide.high)
-                     : 0;
-    u32 longer = head->prefix_bytes - prefix;
-    u32 fence_bytes = (u32)(wide.low.bytes + wide.high.bytes) + 8;
-    u32 need = slots_end(head) + fence_bytes + head->writers_room * 8u;
-    for (u32 i = 0; i < head->count; i++) {
-        const NodeSlot *slot = &node_slots(old)[i];
-        need += rest_bytes(slot->key_bytes + longer) + slot->value_bytes;
-    }
+    u32 prefix = wide.has_high && !is_int_tree ? common_prefix(wide.low, wide.high) : 0;
+    u32 need = NODE_HEAD_BYTES + entries_bytes(full, prefix) +
+               (u32)(wide.low.bytes + wide.high.bytes) + node_head(full)->writers_room * 8u + 8;
     if (need > node.bytes) return false;
-    node_init(node, head->page_id, head->tree_id, 0, (head->flags & NODE_FLAG_INT) != 0, &wide);
+    node_init(node, head->page_id, head->tree_id, 0, is_int_tree, &wide);
     node_head(node)->right = gone->right;
     node_head(node)->epoch = head->epoch;
-    copy_writers(node, old);
-    copy_slots(node, old, 0, head->count);
+    copy_writers(node, full);
+    copy_slots(node, full, 0, node_head(full)->count);
     return true;
 }
 

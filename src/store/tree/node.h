@@ -148,8 +148,12 @@ MUST_CHECK bool node_remove_child(Node node, u32 child);
  */
 void node_split(Node node, Node right, u32 right_page_id, u32 at, Slice key, u8 *scratch,
                 u8 separator[STORE_KEY_BYTES_MAX], u32 *separator_bytes_out);
-/* Take over the fence and link of the right sibling, which is empty. */
-MUST_CHECK bool node_absorb_empty(Node node, Node right, u8 *scratch);
+/* Take over entries, upper fence and link of the right sibling; one of the two leaves is empty.
+   False: it would not fit, unchanged. */
+MUST_CHECK bool node_join(Node node, Node right, u8 *scratch);
+/* Inner node: the child that may hold what comes before `key`; the last child. */
+u32 node_child_before(Node node, Slice key);
+u32 node_child_last(Node node);
 
 /* ---- writers ---- */
 

@@ -360,7 +360,7 @@ an_empty_right_sibling_is_absorbed(void **state)
         snprintf(key, sizeof(key), "aaaa2%03u-long-enough", i);
         assert_true(node_insert(node, i, kit_text(key), kit_text("value"), 0, 0, scratch));
     }
-    assert_true(node_absorb_empty(node, right, scratch));
+    assert_true(node_join(node, right, scratch));
     assert_null(node_verify(node));
     assert_int_equal(node_head(node)->right, 3);
     assert_int_equal(node_against_fences(node, kit_text("azzz")), 0);

@@ -6,126 +6,11 @@
  * and writes that fail now and then; then several threads change and view pages while others evict:
  * a view that ends well must have seen equal words, and increments must not get lost.
  */
-#include "rt/task.h"
-#include "store/pool/pool.h"
-#include "store_kit.h"
+#include "pool_disk.h"
 
 #define PAGES      200u
 #define PAGE_BYTES 4096u
 #define WORDS      (PAGE_BYTES / 8)
-#define PLACES     1024u
-
-typedef struct Disk {
-    RtU32 busy;         /* A spin: disk_placed() may not park. */
-    u8 *places[PLACES]; /* Copies; NULL: free. */
-    u64 place_of[PAGES + 1];
-    Rng rng;
-    u32 fail_one_in; /* 0: never. */
-} Disk;
-
-static void
-disk_lock(Disk *disk)
-{
-    u32 rounds = 0;
-    while (rt_exchange(&disk->busy, 1) != 0) {
-        rt_spin(&rounds);
-    }
-}
-
-static void
-disk_unlock(Disk *disk)
-{
-    rt_store_release(&disk->busy, 0);
-}
-
-static bool
-fails(Disk *disk)
-{
-    return disk->fail_one_in != 0 && rng_below(&disk->rng, disk->fail_one_in) == 0;
-}
-
-static Err
-disk_load(void *arg, u32 page_id, u8 *bytes)
-{
-    Disk *disk = (Disk *)arg;
-    disk_lock(disk);
-    Err err = fails(disk) ? ERR_IO_READ : OK;
-    if (err == OK) {
-        ASSERT(disk->places[disk->place_of[page_id]] != NULL);
-        memcpy(bytes, disk->places[disk->place_of[page_id]], PAGE_BYTES);
-    }
-    disk_unlock(disk);
-    return err;
-}
-
-static Err
-disk_write(void *arg, u32 page_id, u8 *bytes, u64 *place_out)
-{
-    Disk *disk = (Disk *)arg;
-    (void)page_id;
-    for (u32 i = 1; i < WORDS; i++) {
-        ASSERT(load_u64(bytes + 8 * i) == load_u64(bytes)); /* No torn copy. */
-    }
-    disk_lock(disk);
-    Err err = fails(disk) ? ERR_FULL : OK;
-    u64 place = 1;
-    while (err == OK && disk->places[place] != NULL) {
-        place++;
-        ASSERT(place < PLACES);
-    }
-    if (err == OK) {
-        disk->places[place] = (u8 *)malloc(PAGE_BYTES);
-        memcpy(disk->places[place], bytes, PAGE_BYTES);
-        *place_out = place;
-    }
-    disk_unlock(disk);
-    return err;
-}
-
-static void
-disk_placed(void *arg, u32 page_id, u64 place)
-{
-    Disk *disk = (Disk *)arg;
-    disk_lock(disk);
-    u64 old = disk->place_of[page_id]; /* The page is in memory: nobody loads the old copy. */
-    free(disk->places[old]);
-    disk->places[old] = NULL;
-    disk->place_of[page_id] = place;
-    disk_unlock(disk);
-}
-
-static void
-disk_discarded(void *arg, u32 page_id, u64 place)
-{
-    Disk *disk = (Disk *)arg;
-    (void)page_id;
-    disk_lock(disk);
-    free(disk->places[place]);
-    disk->places[place] = NULL;
-    disk_unlock(disk);
-}
-
-static void
-disk_sweep(Disk *disk)
-{
-    for (u32 i = 0; i < PLACES; i++) {
-        bool used = false;
-        for (u32 k = 0; k <= PAGES; k++) {
-            used = used || (i != 0 && disk->place_of[k] == i);
-        }
-        if (used) continue;
-        free(disk->places[i]);
-        disk->places[i] = NULL;
-    }
-}
-
-static void
-disk_end(Disk *disk)
-{
-    memset(disk->place_of, 0, sizeof(disk->place_of));
-    disk_sweep(disk);
-    free(disk);
-}
 
 static void
 fill(u8 *bytes, u64 number)
@@ -135,24 +20,14 @@ fill(u8 *bytes, u64 number)
     }
 }
 
-static PoolClient
-client_of(Disk *disk)
-{
-    return (PoolClient){.arg = disk,
-                        .load = disk_load,
-                        .write = disk_write,
-                        .placed = disk_placed,
-                        .discarded = disk_discarded};
-}
-
 static void
 random_work(void **state)
 {
     (void)state;
     u64 blocks = mem_live_blocks();
     for (u64 seed = 1; seed <= 12; seed++) {
-        Disk *disk = (Disk *)calloc(1, sizeof(Disk));
-        rng_seed(&disk->rng, seed);
+        Disk *disk = disk_new(PAGE_BYTES, seed);
+        disk->words_equal = true;
         disk->fail_one_in = seed % 3 == 0 ? 9 : 0;
         Rng rng;
         rng_seed(&rng, seed * 77);
@@ -293,7 +168,8 @@ static void
 many_threads(void **state)
 {
     (void)state;
-    Disk *disk = (Disk *)calloc(1, sizeof(Disk));
+    Disk *disk = disk_new(PAGE_BYTES, 1);
+    disk->words_equal = true;
     PoolClient client = client_of(disk);
     Shared shared = {.pages = 40};
     assert_int_equal(pool_create(PAGE_BYTES, 20, &shared.pool), OK);
@@ -331,7 +207,8 @@ static void
 a_scan_does_not_flush_what_is_hot(void **state)
 {
     (void)state;
-    Disk *disk = (Disk *)calloc(1, sizeof(Disk));
+    Disk *disk = disk_new(PAGE_BYTES, 1);
+    disk->words_equal = true;
     PoolClient client = client_of(disk);
     Pool *pool;
     PoolFile *file;

@@ -1,0 +1,299 @@
+/*
+ * btree.c -- descending, looking, latching leaves.
+ */
+#include "rt/task.h"
+#include "store/tree/btree_impl.h"
+
+/* Restarts without an end in sight mean that the pages contradict each other. */
+#define RESTARTS_MAX 200000u
+
+/* ---- the object ---- */
+
+static Err
+btree_init(Btree *tree, PoolFile *file, const BtreePages *pages, TreeId tree_id, bool is_int)
+{
+    *tree = (Btree){.file = file, .pages = *pages, .tree_id = tree_id, .is_int = is_int};
+    tree->page_bytes = pool_file_page_bytes(file);
+    tree->scratch = (u8 *)mem_alloc_aligned(64, tree->page_bytes);
+    return tree->scratch == NULL ? ERR_NOMEM : OK;
+}
+
+Err
+btree_open(Btree *tree, PoolFile *file, const BtreePages *pages, TreeId tree_id, bool is_int,
+           u32 root)
+{
+    Err err = btree_init(tree, file, pages, tree_id, is_int);
+    tree->root = root;
+    return err;
+}
+
+Err
+btree_create(Btree *tree, PoolFile *file, const BtreePages *pages, TreeId tree_id, bool is_int)
+{
+    Err err = btree_init(tree, file, pages, tree_id, is_int);
+    if (err == OK) err = pages->take(pages->arg, &tree->root);
+    if (err != OK) {
+        btree_close(tree);
+        return err;
+    }
+    PageView view;
+    err = pool_make(file, tree->root, &view);
+    if (err != OK) {
+        pages->give(pages->arg, tree->root);
+        btree_close(tree);
+        return err;
+    }
+    NodeFences all = {0};
+    node_init(btree_node(tree, &view), tree->root, tree_id, 0, is_int, &all);
+    pool_unlatch(&view, true, true);
+    return OK;
+}
+
+void
+btree_close(Btree *tree)
+{
+    mem_free(tree->scratch);
+    mem_free(tree->dead);
+    *tree = (Btree){0};
+}
+
+/* ---- descending ---- */
+
+typedef enum Arrival { ARRIVAL_FITS, ARRIVAL_RIGHT, ARRIVAL_WRONG } Arrival;
+
+/* Is this the node that was meant?  All loads may race; the caller validates. */
+static Arrival
+judge(const Btree *tree, Node node, BtreeWhere where, Slice key, u8 level)
+{
+    const NodeHead *head = node_head(node);
+    if (head->tree_id != tree->tree_id || head->level != level) return ARRIVAL_WRONG;
+    if ((head->flags & NODE_FLAG_DEAD) != 0) return ARRIVAL_WRONG;
+    if (where == BTREE_LAST) {
+        return head->right != NODE_PAGE_NONE ? ARRIVAL_RIGHT : ARRIVAL_FITS;
+    }
+    if (where == BTREE_AT) {
+        int side = node_against_fences(node, key);
+        return side < 0 ? ARRIVAL_WRONG : side > 0 ? ARRIVAL_RIGHT : ARRIVAL_FITS;
+    }
+    NodeFences fences = node_fences(node);
+    if (slice_compare(fences.low, key) >= 0) return ARRIVAL_WRONG;
+    bool reaches = !fences.has_high || slice_compare(fences.high, key) >= 0;
+    return reaches ? ARRIVAL_FITS : ARRIVAL_RIGHT;
+}
+
+static u32
+child_for(Node node, BtreeWhere where, Slice key)
+{
+    if (where == BTREE_AT) return node_child(node, key);
+    return where == BTREE_BEFORE ? node_child_before(node, key) : node_child_last(node);
+}
+
+/* One way down.  *there_out false: something moved, start again. */
+static Err
+descend_once(Btree *tree, BtreeWhere where, Slice key, u8 level, bool scan, PageView *view,
+             bool *there_out)
+{
+    *there_out = false;
+    Err err = pool_view(tree->file, tree->root, scan, view);
+    if (err != OK) return err;
+    u8 at = node_head(btree_node(tree, view))->level;
+    for (;;) {
+        Node node = btree_node(tree, view);
+        Arrival arrival = at < level ? ARRIVAL_WRONG : judge(tree, node, where, key, at);
+        if (arrival == ARRIVAL_WRONG) break;
+        if (arrival == ARRIVAL_FITS && at == level) {
+            *there_out = true;
+            return OK;
+        }
+        u32 next = node_head(node)->right;
+        if (arrival == ARRIVAL_FITS) {
+            next = child_for(node, where, key);
+            at--;
+        }
+        /* The number is only worth following if it was really there. */
+        if (!pool_view_check(view)) break;
+        PageView below;
+        err = pool_view(tree->file, next, scan, &below);
+        /* And the page must still have been reachable when its word was read. */
+        if (!pool_view_end(view)) {
+            if (err == OK) (void)pool_view_end(&below);
+            return OK;
+        }
+        if (err != OK) return err == ERR_NOTFOUND ? ERR_CORRUPT : err;
+        *view = below;
+    }
+    (void)pool_view_end(view);
+    return OK;
+}
+
+Err
+btree__descend(Btree *tree, BtreeWhere where, Slice key, u8 level, bool scan, PageView *view_out)
+{
+    u32 rounds = 0;
+    for (u32 tries = 0; tries < RESTARTS_MAX; tries++) {
+        bool there;
+        Err err = descend_once(tree, where, key, level, scan, view_out, &there);
+        if (err != OK || there) return err;
+        rt_fetch_add(&tree->restarts, 1);
+        rt_spin(&rounds);
+    }
+    return ERR_CORRUPT;
+}
+
+Err
+btree__descend_latch(Btree *tree, Slice key, u8 level, PageView *view_out)
+{
+    for (;;) {
+        Err err = btree__descend(tree, BTREE_AT, key, level, false, view_out);
+        if (err != OK || pool_view_latch(view_out)) return err;
+        rt_fetch_add(&tree->restarts, 1);
+    }
+}
+
+/* ---- leaves ---- */
+
+Err
+btree_leaf_latch(Btree *tree, Slice key, u32 need_bytes, PageView *view_out)
+{
+    for (;;) {
+        Err err = btree__descend_latch(tree, key, 0, view_out);
+        if (err != OK) return err;
+        if (need_bytes == 0 || node_room(btree_node(tree, view_out)) >= need_bytes) return OK;
+        pool_unlatch(view_out, false, false);
+        rt_mutex_lock(&tree->structure);
+        err = btree__split(tree, 0, key, need_bytes);
+        rt_mutex_unlock(&tree->structure);
+        if (err != OK) return err;
+    }
+}
+
+Err
+btree_leaf_copy(Btree *tree, BtreeWhere where, Slice key, bool scan, u8 *page)
+{
+    for (;;) {
+        PageView view;
+        Err err = btree__descend(tree, where, key, 0, scan, &view);
+        if (err != OK) return err;
+        rt_copy_racy(page, view.bytes, tree->page_bytes);
+        if (pool_view_end(&view)) return OK;
+        rt_fetch_add(&tree->restarts, 1);
+    }
+}
+
+Err
+btree_get(Btree *tree, Slice key, bool *found_out, NodeSlot *slot_out, Buf *value)
+{
+    *found_out = false;
+    Err err = buf_reserve(value, tree->page_bytes);
+    while (err == OK) {
+        PageView view;
+        err = btree__descend(tree, BTREE_AT, key, 0, false, &view);
+        if (err != OK) break;
+        Node node = btree_node(tree, &view);
+        bool exact;
+        u32 slot = node_find(node, key, &exact);
+        if (exact) {
+            *slot_out = node_slots(node)[slot];
+            Slice bytes = node_read_value(node, slot);
+            memcpy(value->p, bytes.p, bytes.bytes);
+            value->bytes = bytes.bytes;
+        }
+        if (pool_view_end(&view)) {
+            *found_out = exact;
+            break;
+        }
+        rt_fetch_add(&tree->restarts, 1);
+    }
+    return err;
+}
+
+/* ---- verifying ---- */
+
+typedef struct VerifyRun {
+    Btree *tree;
+    const char *what;
+    u64 entries;
+    u32 next_right[16]; /* By level: the node that must come next. */
+} VerifyRun;
+
+static bool
+fences_equal(Node node, const NodeFences *wanted)
+{
+    NodeFences fences = node_fences(node);
+    return slice_equal(fences.low, wanted->low) && fences.has_high == wanted->has_high &&
+           (!fences.has_high || slice_equal(fences.high, wanted->high));
+}
+
+static Err verify_page(VerifyRun *run, u32 page_id, u8 level, const NodeFences *wanted);
+
+static Err
+verify_children(VerifyRun *run, Node node)
+{
+    NodeFences all = node_fences(node), part = all;
+    u8 low[STORE_KEY_BYTES_MAX], high[STORE_KEY_BYTES_MAX];
+    const NodeHead *head = node_head(node);
+    Err err = OK;
+    for (u32 i = 0; i <= head->count && err == OK && run->what == NULL; i++) {
+        if (i > 0) part.low = (Slice){low, node_read_key(node, i - 1, low)};
+        part.high = all.high;
+        part.has_high = all.has_high;
+        if (i < head->count) {
+            part.high = (Slice){high, node_read_key(node, i, high)};
+            part.has_high = true;
+        }
+        u32 child = i == 0 ? head->child_low : node_slots(node)[i - 1].child;
+        err = verify_page(run, child, (u8)(head->level - 1), &part);
+    }
+    return err;
+}
+
+static Err
+verify_page(VerifyRun *run, u32 page_id, u8 level, const NodeFences *wanted)
+{
+    Btree *tree = run->tree;
+    PageView view;
+    if (level >= COUNT_OF(run->next_right)) run->what = "a tree too high";
+    u8 *page = (u8 *)mem_alloc_aligned(64, tree->page_bytes);
+    Err err = page == NULL ? ERR_NOMEM : pool_view(tree->file, page_id, true, &view);
+    if (err != OK || run->what != NULL) goto done;
+    rt_copy_racy(page, view.bytes, tree->page_bytes);
+    if (!pool_view_end(&view)) run->what = "somebody writes";
+    Node node = {page, tree->page_bytes};
+    const NodeHead *head = node_head(node);
+    const char *what = node_verify(node);
+    if (what != NULL) run->what = what;
+    if (head->tree_id != tree->tree_id || head->page_id != page_id) run->what = "a foreign page";
+    if (head->level != level) run->what = "a page of a wrong level";
+    if ((head->flags & NODE_FLAG_DEAD) != 0) run->what = "a dead page in the tree";
+    if (!fences_equal(node, wanted)) run->what = "fences differ from the parent's separators";
+    u32 expected = run->next_right[level];
+    if (expected != 0 && expected != page_id) run->what = "right links differ from the parents";
+    run->next_right[level] = head->right;
+    if ((head->right == NODE_PAGE_NONE) != !wanted->has_high) run->what = "a right link astray";
+    if (run->what != NULL) goto done;
+    if (level == 0) {
+        run->entries += head->count;
+    } else {
+        err = verify_children(run, node);
+    }
+
+done:
+    mem_free(page);
+    return err;
+}
+
+Err
+btree_verify(Btree *tree, const char **what_out, u64 *entries_out)
+{
+    VerifyRun run = {.tree = tree};
+    PageView view;
+    Err err = pool_view(tree->file, tree->root, true, &view);
+    if (err != OK) return err;
+    u8 level = node_head(btree_node(tree, &view))->level;
+    (void)pool_view_end(&view);
+    NodeFences all = {0};
+    err = verify_page(&run, tree->root, level, &all);
+    *what_out = run.what;
+    *entries_out = run.entries;
+    return err;
+}
