@@ -412,6 +412,7 @@ files_work_on_fibers(void **state)
         close(mkstemp(path));
         config.io = choices[i];
         loops_up();
+        printf("file I/O by %s\n", rt_loops_io_name());
         Scene scene = {.extra = path};
         scene_run(&scene, 12, 1, file_worker);
         loops_down(blocks);
