@@ -9,6 +9,7 @@
 
 #include "sql/parse/parse.h"
 #include "sql/parse/print.h"
+#include "sql/parse/walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -19,13 +20,21 @@ check_span(const AstStatement *statement, Span span)
 }
 
 static void
-check_name(const AstStatement *statement, const AstName *name)
+check_name(void *arg, AstRole role, const AstName *name)
 {
-    if (!ast_name_present(name)) return;
+    const AstStatement *statement = arg;
+    (void)role;
     check_span(statement, name->span);
     ASSERT(name->hash == ast_name_hash(name->text));
-    Slice token = span_slice(statement->text, name->span);
-    ASSERT(token.bytes >= name->text.bytes);
+    ASSERT(name->span.bytes >= name->text.bytes);
+}
+
+static bool
+check_expr(void *arg, const AstExpr *expr)
+{
+    check_span(arg, expr->span);
+    ASSERT(expr->height >= 1 && expr->height <= PARSE_EXPR_DEPTH_MAX);
+    return true;
 }
 
 static void
@@ -34,10 +43,7 @@ check_results(const AstStatement *statement, const AstResults *results)
     for (u32 i = 0; i < results->count; i++) {
         const AstResult *result = &results->items[i];
         check_span(statement, result->text);
-        check_name(statement, &result->alias);
         if (result->kind != AST_RESULT_EXPR) continue;
-        check_span(statement, result->expr->span);
-        ASSERT(result->expr->height <= PARSE_EXPR_DEPTH_MAX);
         /* The text is at least the expression. */
         ASSERT(result->text.offset <= result->expr->span.offset);
         ASSERT(span_end(result->text) >= span_end(result->expr->span));
@@ -47,6 +53,9 @@ check_results(const AstStatement *statement, const AstResults *results)
 static void
 check_statement(const AstStatement *statement)
 {
+    AstVisitor visitor = {
+        .arg = (void *)(uintptr_t)statement, .name = check_name, .expr = check_expr};
+    ast_walk_statement(&visitor, statement);
     check_span(statement, statement->span);
     if (statement->kind == AST_STMT_SELECT) {
         const AstSelect *select = statement->u.select;
@@ -59,7 +68,6 @@ check_statement(const AstStatement *statement)
         const AstCreateTable *table = statement->u.create_table;
         check_span(statement, table->stored);
         for (u32 i = 0; i < table->columns.count; i++) {
-            check_name(statement, &table->columns.items[i].name);
             check_span(statement, table->columns.items[i].span);
         }
     }
