@@ -25,6 +25,7 @@ typedef struct Layout {
     /* After grouping: keys, aggregates, bare columns. */
     bool grouped;
     const ExprList *keys;
+    bool keys_from_row; /* min() or max() choose the row: key columns come from it too. */
     ExprList bare;
 } Layout;
 

@@ -115,6 +115,7 @@ group_node(Top *top, bool input_sorted, Layout **layout_out)
     layout->core = core;
     layout->grouped = true;
     layout->keys = &core->group_by;
+    layout->keys_from_row = group->u.group.bare_agg >= 0;
     layout->columns = core->group_by.count + core->agg_count;
     *layout_out = layout;
     return group;

@@ -227,7 +227,7 @@ lower_in_group(Binder *b, const PlanExpr *e, Layout *layout)
 {
     const Source *source = e->u.bound.of;
     if (source->core != layout->core) return NULL;
-    for (u32 i = 0; i < layout->keys->count; i++) {
+    for (u32 i = 0; i < layout->keys->count && !layout->keys_from_row; i++) {
         if (bind__equal(layout->keys->items[i], e)) return plan__column(b, i, e);
     }
     u32 bare_from = layout->keys->count + layout->core->agg_count;
@@ -267,7 +267,8 @@ static PlanExpr *
 lower_column(Binder *b, const PlanExpr *e, Env *env)
 {
     Source *source = e->u.bound.of;
-    if (env != NULL && env->layout != NULL && env->layout->grouped) {
+    if (env != NULL && env->layout != NULL && env->layout->grouped &&
+        !env->layout->keys_from_row) {
         const ExprList *keys = env->layout->keys;
         for (u32 i = 0; i < keys->count; i++) {
             if (bind__equal(keys->items[i], e)) return plan__column(b, i, e);
