@@ -11,6 +11,7 @@
 
 #include "exec/exec__write.h"
 #include "exec/node.h"
+#include "exec/point.h"
 #include "exec/rowbuf.h"
 #include "exec/scan.h"
 #include "rt/process.h"
@@ -84,6 +85,7 @@ open_parts(Exec *exec)
     if (err == OK && plan->root != NULL && plan->write == NULL) {
         err = exec__node_open(exec, plan->root, &exec->root);
         if (err == OK) exec__mark_streaming(exec->root);
+        if (err == OK) err = exec__point_open(exec);
     }
     if (err == OK && plan->write != NULL && plan->write->source != NULL) {
         ExecNode *source;
@@ -202,6 +204,7 @@ exec_start(Exec *exec, StoreTxn *const *txn_by_database, const Cell *params, u32
     exec->written = false;
     exec->returning_next = 0;
     if (exec->root != NULL) exec__rewind(exec, exec->root);
+    if (exec->point != NULL) exec->point->done = false;
     return OK;
 }
 
@@ -249,6 +252,14 @@ pin_row(Exec *exec)
 static Err
 select_step(Exec *exec, bool *row_out)
 {
+    if (exec->point != NULL) {
+        bool handled = exec->point->done;
+        Err err = handled ? OK : exec__check(exec);
+        if (err == OK && !handled) err = exec__point_step(exec, row_out, &handled);
+        if (err != OK) return run_fail(exec, err);
+        if (handled) exec->ended = !*row_out;
+        if (handled) return OK;
+    }
     if (UNLIKELY(exec->tripped)) {
         Err err = trip_take(exec);
         if (err != OK) return run_fail(exec, err);

@@ -51,6 +51,7 @@ struct Exec {
     struct InSet *sets;
     ExecWrite *write; /* Owned by the row program; NULL for SELECT. */
 
+    u32 open_depth;     /* While opening: nodes above the one at hand. */
     bool opening_fresh; /* While opening: inside a correlated subquery of a write. */
     bool running;
     bool written; /* A write: all changes have been made. */
@@ -73,6 +74,8 @@ struct Exec {
     u32 want;
     u32 shown; /* Rows, for env->trip_every. */
     Cell *row; /* [plan->column_count] the current row */
+
+    struct ExecPoint *point; /* The direct path; NULL: the plan has another shape. */
 
     /* RETURNING rows. */
     struct RowBuf *returning;

@@ -6,6 +6,13 @@
  */
 #include "exec/kernel.h"
 
+/* Compiled for several widths of registers; the loader chooses.  Sanitizers want none of it. */
+#if defined(__x86_64__) && !defined(WEFT_ASAN) && !defined(WEFT_TSAN)
+#define WIDE __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
+#define WIDE
+#endif
+
 #define EACH_LIVE(batch, at) \
     for (u32 n_ = 0, at = 0; \
          n_ < (batch)->count && ((at = (batch)->sel != NULL ? (batch)->sel[n_] : n_), true); n_++)
@@ -39,7 +46,7 @@ stride(const Vec *vec)
 }
 
 /* False: some row overflowed. */
-static bool
+WIDE static bool
 int_arithmetic(u8 op, const Batch *batch, const Vec *a, const Vec *b, i64 *out)
 {
     const i64 *x = a->u.i, *y = b->u.i;
@@ -106,7 +113,7 @@ real_at(const Vec *vec, u32 at)
 }
 
 /* Reals, or one side integers; false: some result is not a number (that is NULL). */
-static bool
+WIDE static bool
 real_arithmetic(u8 op, const Batch *batch, const Vec *a, const Vec *b, f64 *out)
 {
     bool odd = false;
@@ -161,14 +168,12 @@ kernel_arithmetic_cell(u8 op, const Cell *a, const Cell *b)
     default: EACH_LIVE(batch, at) truth[at] = (load_x) >= (load_y); break;    \
     }
 
-static void
-compare_ints(u8 op, const Batch *batch, const i64 *x, u32 xs, const i64 *y, u32 ys, u8 *truth)
-{
-    COMPARE_LOOPS(x[at * xs], y[at * ys])
-}
+WIDE static void
+compare_ints(u8 op, const Batch *batch, const i64 *x, u32 xs, const i64 *y, u32 ys,
+             u8 *truth){COMPARE_LOOPS(x[at * xs], y[at * ys])}
 
-static void
-compare_reals(u8 op, const Batch *batch, const f64 *x, u32 xs, const f64 *y, u32 ys, u8 *truth)
+WIDE static void compare_reals(u8 op, const Batch *batch, const f64 *x, u32 xs, const f64 *y,
+                               u32 ys, u8 *truth)
 {
     COMPARE_LOOPS(x[at * xs], y[at * ys])
 }
@@ -217,7 +222,7 @@ kernel_compare(u8 op, const Batch *batch, const Vec *a, const Vec *b, u8 *truth)
     return true;
 }
 
-void
+WIDE void
 kernel_and(const Batch *batch, u8 *truth, const u8 *more)
 {
     /* FALSE wins, then UNKNOWN. */
@@ -228,7 +233,7 @@ kernel_and(const Batch *batch, u8 *truth, const u8 *more)
     }
 }
 
-void
+WIDE void
 kernel_or(const Batch *batch, u8 *truth, const u8 *more)
 {
     /* TRUE wins, then UNKNOWN. */

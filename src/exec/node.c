@@ -11,6 +11,7 @@
 /* Bytes of cells in one batch's own columns. */
 #define OUT_BYTES_MAX ((size_t)4 << 20)
 #define OUT_ROWS_MIN  16u
+#define DEEP          12u /* Nodes further down look at the stack before they go on. */
 
 Err
 exec__node_new(Exec *exec, const PlanNode *plan, const NodeOps *ops, size_t bytes,
@@ -74,9 +75,12 @@ exec__node_open(Exec *exec, const PlanNode *plan, ExecNode **node_out)
         return exec__fail(exec, ERR_LIMIT, "statement too deeply nested");
     }
     ExecNode *node = NULL;
+    exec->open_depth++;
     Err err = node_make(exec, plan, &node);
+    exec->open_depth--;
     /* Even a half-made node is in the table, so that exec_close() finds what it owns. */
     if (node != NULL) {
+        node->deep = exec->open_depth >= DEEP;
         ASSERT(plan->number < exec->plan->node_count);
         exec->node[plan->number] = node;
         *node_out = node;
@@ -173,7 +177,7 @@ exec__next(Exec *exec, ExecNode *node, u32 want)
 {
     ASSERT(want > 0);
     if (node->bytes.chunk != NULL) arena_reset(&node->bytes);
-    if (UNLIKELY(rt_stack_left() < RT_STACK_RESERVE)) {
+    if (UNLIKELY(node->deep) && rt_stack_left() < RT_STACK_RESERVE) {
         exec__out_end(node, exec__fail(exec, ERR_LIMIT, "statement too deeply nested"));
         return &node->out;
     }

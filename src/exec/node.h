@@ -41,6 +41,7 @@ struct ExecNode {
     Batch out;
     Cell **buffer; /* Per column of `out`, [capacity]; columns that pass through do not use it. */
     u32 capacity;
+    bool deep;      /* So many nodes stand above that the stack may run short. */
     bool streaming; /* No blocking operator stands above. */
     u32 rows_max;   /* Rows of one batch, so that it stays within bounds for wide rows. */
     Arena bytes;    /* What cells of `out` point to; emptied at each next(). */

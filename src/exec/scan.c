@@ -271,12 +271,19 @@ exec__scan_decode(Exec *exec, Scan *scan, u32 entry, Cell *row, bool *keep_out)
         if (err != OK) return exec__fail(exec, err, NULL);
         if (!*keep_out) return OK;
     }
+    if (scan->index == NULL && scan->range.point) {
+        return exec__scan_row(exec, scan, key, value, row);
+    }
     if (scan->index == NULL) {
         err = table_decode(&scan->table, key, value, plan->column, columns, arena, row);
         return err == OK ? OK : exec__fail(exec, err, NULL);
     }
     if (plan->covering) {
         err = index_decode(scan->codec, key, value, scan->position, columns, arena, row);
+        /* What a look-up gave is gone with the next call on the store. */
+        for (u32 i = 0; err == OK && scan->range.point && i < columns; i++) {
+            if (row[i].type >= CELL_TEXT) err = cell_copy(&row[i], arena, &row[i]);
+        }
         return err == OK ? OK : exec__fail(exec, err, NULL);
     }
     err = index_table_key(scan->codec, key, value, arena, &scan->table_key);
@@ -289,13 +296,7 @@ exec__scan_decode(Exec *exec, Scan *scan, u32 entry, Cell *row, bool *keep_out)
         return exec__fail(exec, ERR_CORRUPT, "index %s has an entry without a row",
                           plan->index->name);
     }
-    err = table_decode(&scan->table, buf_slice(&scan->table_key), record, plan->column, columns,
-                       arena, row);
-    /* The record's bytes are gone with the next call on the store. */
-    for (u32 i = 0; err == OK && i < columns; i++) {
-        if (row[i].type >= CELL_TEXT) err = cell_copy(&row[i], arena, &row[i]);
-    }
-    return err == OK ? OK : exec__fail(exec, err, NULL);
+    return exec__scan_row(exec, scan, buf_slice(&scan->table_key), record, row);
 }
 
 /* ---- the operator ---- */
@@ -497,6 +498,7 @@ exec__scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
         return exec__fail(exec, ERR_NOMEM, NULL);
     }
     err = codecs_open(exec, scan);
+    if (err == OK) err = exec__scan_places(exec, scan);
     for (u32 i = 0; err == OK && i < ps->eq_count; i++) {
         scan->null_safe[i] = ps->eq[i].null_safe;
         err = ps->eq[i].value != NULL ? exec__compile(exec, ps->eq[i].value, &scan->eq[i])
@@ -507,8 +509,8 @@ exec__scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     if (err == OK && ps->filter != NULL) {
         err = exec__compile_condition(exec, ps->filter, &scan->filter);
     }
-    if (err != OK || scan->index != NULL || scan->codec != NULL) return err;
     scan->single = exec__scan_is_single(ps);
+    if (err != OK || scan->index != NULL || scan->codec != NULL) return err;
     scan->by_column = ps->filter == NULL || exec__vexpr_fits(ps->filter);
     if (!scan->by_column || ps->filter == NULL) return OK;
     return exec__vexpr_open(exec, ps->filter, &scan->vfilter);

@@ -49,7 +49,8 @@ typedef struct Scan {
     u32 run_next;
     Slice point_key, point_value;
     Buf table_key;
-    Cell *row; /* Scratch: one row of output cells. */
+    Cell *row;           /* Scratch: one row of output cells. */
+    struct Place *place; /* Rowid tables: where each output column stands in a usual record. */
     /* Column by column (scan_batch.c): rowid tables, and a filter that is total. */
     bool single; /* One row at most. */
     bool by_column;
@@ -63,8 +64,12 @@ typedef struct Scan {
 
 /* Have at least one unread entry in scan->run, or scan->state == SCAN_DONE. */
 MUST_CHECK Err exec__scan_fill(Exec *exec, Scan *scan, u32 want);
+/* The output cells of a row of the table; bytes are copied to the node's arena. */
+MUST_CHECK Err exec__scan_row(Exec *exec, Scan *scan, Slice key, Slice record, Cell *row);
 /* Can the scan give no more than one row? */
 bool exec__scan_is_single(const PlanScan *scan);
+/* Find out where the output columns stand in records (rowid tables). */
+MUST_CHECK Err exec__scan_places(Exec *exec, Scan *scan);
 /* The operator's next() for scans with by_column. */
 void exec__scan_batch_next(Exec *exec, Scan *scan, u32 want);
 /* The output cells of an entry of the run; *keep_out false: outside of the range after all. */

@@ -35,8 +35,11 @@ typedef struct Field {
 /* Where a column stands in records of the usual form: the narrow directory, no column missing. */
 typedef struct Place {
     u16 head;         /* What the first two bytes are then: no flags, the number of columns. */
-    u32 column;       /* Position in the directory. */
+    u32 start_mask;   /* 0 for the first column: it starts at 0. */
+    u32 word;         /* Offset of its word in the record. */
     u32 header_bytes; /* Head and directory. */
+    u32 bytes_min;    /* Shorter records have another form. */
+    bool is_rowid;    /* It is the key, not in the record. */
 } Place;
 
 static Place
@@ -44,9 +47,11 @@ place_of(const TableDef *table, u32 column)
 {
     u32 count = table->stored_count;
     return (Place){.head = (u16)(count << 8),
-                   .column = column,
+                   .start_mask = column > 0 ? 0xFFF : 0,
+                   .word = 2 + 2 * column,
+                   .header_bytes = 2 + 2 * count,
                    /* A wide count has no usual form: no record is long enough. */
-                   .header_bytes = count <= 255 ? 2 + 2 * count : U32_MAX};
+                   .bytes_min = count <= 255 ? MAX_OF(2 + 2 * count, 8u) : U32_MAX};
 }
 
 /* A field of a record; FIELD_OTHER: ask the codec. */
@@ -54,17 +59,15 @@ static ALWAYS_INLINE Field
 field_at(Slice record, Place place)
 {
     const u8 *p = record.p;
-    if (UNLIKELY(record.bytes < place.header_bytes || load_u16(p) != place.head)) {
+    if (UNLIKELY(record.bytes < place.bytes_min || load_u16(p) != place.head)) {
         return (Field){.code = FIELD_OTHER};
     }
-    const u8 *word = p + 2 + 2 * place.column;
-    u32 here = load_u16(word);
-    u32 start = place.column > 0 ? load_u16(word - 2) & 0xFFFu : 0;
+    u32 here = load_u16(p + place.word);
+    u32 start = load_u16(p + place.word - 2) & place.start_mask;
     u32 end = here & 0xFFFu, behind = place.header_bytes + end;
-    /* Numbers are read as the eight bytes before `end`. */
-    if (UNLIKELY(end < start || behind > record.bytes || behind < 8)) {
-        return (Field){.code = FIELD_OTHER};
-    }
+    /* Numbers are read as the eight bytes before the end: 8 <= behind <= record.bytes. */
+    if (UNLIKELY((size_t)behind - 8 > record.bytes - 8)) return (Field){.code = FIELD_OTHER};
+    /* A damaged directory gives more than 4095 bytes here, which no reader takes. */
     return (Field){.code = here >> 12, .bytes = end - start, .end = p + behind};
 }
 
@@ -81,6 +84,70 @@ field_real(Field field)
     f64 r;
     memcpy(&r, field.end - 8, sizeof(r));
     return r;
+}
+
+/* One cell; false: ask the codec. */
+static ALWAYS_INLINE bool
+field_cell(Slice key, Slice record, const Place *place, Cell *out)
+{
+    if (place->is_rowid) {
+        *out = cell_int(table_key_rowid(key));
+        return true;
+    }
+    Field field = field_at(record, *place);
+    switch (field.code) {
+    case FIELD_NULL: *out = cell_null(); return true;
+    case FIELD_INT:
+        if (field.bytes > 8) return false;
+        *out = cell_int(field_int(field));
+        return true;
+    case FIELD_REAL:
+        if (field.bytes != 8) return false;
+        *out = cell_real(field_real(field));
+        return true;
+    case FIELD_TEXT:
+    case FIELD_BLOB:
+        if (field.bytes > 0xFFF) return false;
+        *out = (Cell){.type = (u8)field.code - FIELD_TEXT + CELL_TEXT,
+                      .bytes = field.bytes,
+                      .u.p = field.end - field.bytes};
+        return true;
+    default: return false;
+    }
+}
+
+Err
+exec__scan_places(Exec *exec, Scan *scan)
+{
+    const PlanScan *plan = &scan->node.plan->u.scan;
+    const TableDef *table = plan->table;
+    u32 columns = scan->node.plan->columns;
+    if (table->without_rowid) return OK;
+    scan->place = ARENA_NEW_ARRAY(&exec->arena, Place, MAX_OF(columns, 1u));
+    if (scan->place == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    for (u32 i = 0; i < columns; i++) {
+        u16 number = plan->column[i];
+        bool is_rowid = number == COLUMN_ROWID || number == table->rowid_column;
+        scan->place[i] = place_of(table, is_rowid ? 0 : table->column[number].stored_index);
+        scan->place[i].is_rowid = is_rowid;
+    }
+    return OK;
+}
+
+Err
+exec__scan_row(Exec *exec, Scan *scan, Slice key, Slice record, Cell *row)
+{
+    const PlanScan *plan = &scan->node.plan->u.scan;
+    Arena *arena = &scan->node.bytes;
+    for (u32 i = 0; i < scan->node.plan->columns; i++) {
+        Err err = OK;
+        if (scan->place == NULL || !field_cell(key, record, &scan->place[i], &row[i])) {
+            err = table_decode(&scan->table, key, record, &plan->column[i], 1, arena, &row[i]);
+        }
+        if (err == OK && row[i].type >= CELL_TEXT) err = cell_copy(&row[i], arena, &row[i]);
+        if (err != OK) return exec__fail(exec, err, NULL);
+    }
+    return OK;
 }
 
 /* Which rows of the run to decode: positions first..first+count, all or those of `sel`. */
@@ -171,8 +238,16 @@ decode_cells(Exec *exec, Scan *scan, const Rows *rows, u32 column, Place place, 
         Err err = OK;
         switch (field.code) {
         case FIELD_NULL: out[at] = cell_null(); break;
-        case FIELD_TEXT: out[at] = cell_text(field.end - field.bytes, field.bytes); break;
-        case FIELD_BLOB: out[at] = cell_blob(field.end - field.bytes, field.bytes); break;
+        case FIELD_TEXT:
+        case FIELD_BLOB:
+            if (UNLIKELY(field.bytes > 0xFFF)) {
+                err = decode_slow(exec, scan, rows, at, column, &out[at]);
+            } else {
+                out[at] = (Cell){.type = (u8)field.code - FIELD_TEXT + CELL_TEXT,
+                                 .bytes = field.bytes,
+                                 .u.p = field.end - field.bytes};
+            }
+            break;
         default: err = decode_slow(exec, scan, rows, at, column, &out[at]); break;
         }
         if (err != OK) return err;
@@ -194,17 +269,17 @@ static Err
 decode_column(Exec *exec, Scan *scan, const Rows *rows, u32 column)
 {
     const TableDef *table = scan->node.plan->u.scan.table;
+    Place place = scan->place[column];
     u16 number = scan->node.plan->u.scan.column[column];
     void *buffer = scan->node.buffer[column];
     u8 *null = scan->null[column];
     Vec *vec = &scan->node.out.col[column];
     bool has_null = false;
-    if (number == COLUMN_ROWID || number == table->rowid_column) {
+    if (place.is_rowid) {
         decode_rowids(rows, buffer);
         *vec = (Vec){.kind = VEC_INT, .u.i = buffer};
         return OK;
     }
-    Place place = place_of(table, table->column[number].stored_index);
     u32 done = 0;
     memset(null, 0, rows->extent);
     switch (table->column[number].affinity) {
