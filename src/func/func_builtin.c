@@ -40,6 +40,16 @@ func_builtin_free(FuncTable *table)
     table->defs = NULL;
 }
 
+const TableFunc *
+func_builtin_table_func(Slice name)
+{
+    for (u32 i = 0; i < func__json_table_count; i++) {
+        const TableFunc *func = &func__json_tables[i];
+        if (slice_equal_nocase(name, SLICE(func->name, strlen(func->name)))) return func;
+    }
+    return slice_equal_nocase(name, SLICE_LITERAL("generate_series")) ? &func__series : NULL;
+}
+
 /* ---- results ---- */
 
 Err

@@ -23,6 +23,9 @@
 MUST_CHECK Err func_builtin_init(FuncTable *table_out);
 void func_builtin_free(FuncTable *table);
 
+/* json_each, json_tree, jsonb_each, jsonb_tree, generate_series; NULL for any other name. */
+const TableFunc *func_builtin_table_func(Slice name);
+
 /* The nth compile-time option as sqlite_compileoption_get() names it; NULL past the end. */
 const char *func_compile_option(u32 n);
 /* True for a name with or without the prefix SQLITE_, with or without "=value". */

@@ -7,15 +7,7 @@
 #include "func/func_json.h"
 #include "value/number.h"
 
-/* user_data of the definitions. */
-typedef struct Mode {
-    bool binary;    /* Result is JSONB. */
-    bool json, sql; /* -> and ->> */
-    JsonEdit edit;  /* json_insert and its kin. */
-    const char *name;
-} Mode;
-
-static const Mode *
+static const JsonMode *
 mode_of(const FuncCall *call)
 {
     return call->def->user_data;
@@ -85,8 +77,8 @@ result_doc(FuncCall *call, const JsonDoc *doc, Cell *result_out)
     return err;
 }
 
-static Err
-path_error(FuncCall *call, JsonFound found, Slice path)
+Err
+func__json_path_error(FuncCall *call, JsonFound found, Slice path)
 {
     if (found == JSON_DAMAGED) return malformed(call);
     if (found == JSON_TOO_DEEP) return err_set(call->msg, ERR_SQL, "JSON path too deep");
@@ -149,9 +141,8 @@ unescaped_value(FuncCall *call, Slice text, Cell *result_out)
     return OK;
 }
 
-/* The element as an SQL value. */
-static Err
-element_value(FuncCall *call, const JsonDoc *doc, u32 at, Cell *result_out)
+Err
+func__json_value(FuncCall *call, const JsonDoc *doc, u32 at, Cell *result_out)
 {
     u32 payload, head = func__jsonb_head(doc, at, &payload);
     if (head == 0) return malformed(call);
@@ -266,7 +257,9 @@ look(FuncCall *call, JsonDoc *doc, u32 argc, const Cell *argv, u32 *at_out, bool
     }
     if (err != OK) return err;
     *found_out = found == JSON_FOUND;
-    return found == JSON_FOUND || found == JSON_NOT_FOUND ? OK : path_error(call, found, path);
+    return found == JSON_FOUND || found == JSON_NOT_FOUND
+               ? OK
+               : func__json_path_error(call, found, path);
 }
 
 static Err
@@ -290,18 +283,24 @@ run_json_array_length(FuncCall *call, u32 argc, const Cell *argv, Cell *result_o
     return err;
 }
 
-static Err
-run_json_type(FuncCall *call, u32 argc, const Cell *argv, Cell *result_out)
+const char *
+func__json_type_name(const JsonDoc *doc, u32 at)
 {
     static const char *const names[16] = {"null",   "true", "false", "integer", "integer", "real",
                                           "real",   "text", "text",  "text",    "text",    "array",
                                           "object", "",     "",      ""};
+    return names[func__jsonb_type(doc, at)];
+}
+
+static Err
+run_json_type(FuncCall *call, u32 argc, const Cell *argv, Cell *result_out)
+{
     JsonDoc doc;
     u32 at;
     bool found;
     Err err = look(call, &doc, argc, argv, &at, &found);
     if (err == OK && found) {
-        const char *name = names[func__jsonb_type(&doc, at)];
+        const char *name = func__json_type_name(&doc, at);
         *result_out = cell_text(name, strlen(name));
         result_out->flags = CELL_TERMINATED;
     }
@@ -365,8 +364,8 @@ extract_one(FuncCall *call, JsonDoc *doc, const Cell *cell, Cell *result_out)
     Err err = func__c_text_arg(call, cell, &path);
     if (err == OK) err = follow(call, doc, cell, path, &at, &found);
     if (err != OK || found == JSON_NOT_FOUND) return err;
-    if (found != JSON_FOUND) return path_error(call, found, path);
-    if (!mode_of(call)->json) return element_value(call, doc, at, result_out);
+    if (found != JSON_FOUND) return func__json_path_error(call, found, path);
+    if (!mode_of(call)->json) return func__json_value(call, doc, at, result_out);
     Buf text = {0};
     err = func__json_render(call, doc, at, &text);
     if (err == OK) err = func__result_text(call, text.p, text.bytes, result_out);
@@ -389,7 +388,7 @@ extract_many(FuncCall *call, JsonDoc *doc, u32 count, const Cell *cells, Buf *te
         err = func__c_text_arg(call, &cells[i], &path);
         if (err == OK) err = follow(call, doc, &cells[i], path, &at, &found);
         if (err == OK && found != JSON_FOUND && found != JSON_NOT_FOUND) {
-            err = path_error(call, found, path);
+            err = func__json_path_error(call, found, path);
         }
         if (err == OK && i > 0) err = buf_append_byte(text, ',');
         if (err != OK) break;
@@ -550,7 +549,8 @@ edit_pair(FuncCall *call, JsonDoc *doc, const Cell *pair)
     if (pair[0].type == CELL_NULL) return OK;
     Err err = func__c_text_arg(call, &pair[0], &path);
     if (err != OK) return err;
-    if (path.bytes == 0 || path.p[0] != '$') return path_error(call, JSON_BAD_PATH, path);
+    if (path.bytes == 0 || path.p[0] != '$')
+        return func__json_path_error(call, JSON_BAD_PATH, path);
     Buf element = {0};
     JsonFound found = JSON_FOUND;
     u32 at;
@@ -564,7 +564,7 @@ edit_pair(FuncCall *call, JsonDoc *doc, const Cell *pair)
     }
     buf_free(&element);
     if (err != OK || found == JSON_FOUND || found == JSON_NOT_FOUND) return err;
-    return path_error(call, found, path);
+    return func__json_path_error(call, found, path);
 }
 
 static Err
@@ -608,7 +608,7 @@ run_json_remove(FuncCall *call, u32 argc, const Cell *argv, Cell *result_out)
                                   &at, &found);
         }
         if (err == OK && found != JSON_FOUND && found != JSON_NOT_FOUND) {
-            err = path_error(call, found, path);
+            err = func__json_path_error(call, found, path);
         }
     }
     if (err == OK && !none) err = result_doc(call, &doc, result_out);
@@ -636,8 +636,8 @@ run_json_patch(FuncCall *call, u32 argc, const Cell *argv, Cell *result_out)
     return err;
 }
 
-#define TEXT_MODE(...)   ((void *)&(Mode){__VA_ARGS__})
-#define BINARY_MODE(...) ((void *)&(Mode){.binary = true, __VA_ARGS__})
+#define TEXT_MODE(...)   ((void *)&(JsonMode){__VA_ARGS__})
+#define BINARY_MODE(...) ((void *)&(JsonMode){.binary = true, __VA_ARGS__})
 #define FLAGS            (FUNC_INNOCUOUS | FUNC_FALLIBLE | FUNC_RESULT_SUBTYPE)
 #define JSON(n, low, high, f, fn, mode)                                                          \
     {                                                                                            \

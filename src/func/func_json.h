@@ -114,12 +114,30 @@ typedef enum JsonFound {
  */
 MUST_CHECK Err func__json_path(JsonDoc *doc, Slice path, JsonEdit edit, Slice insert, u32 *at_out,
                                JsonFound *found_out);
+/* Only look; also for the label of what is found (0: it has none). */
+MUST_CHECK Err func__json_find(JsonDoc *doc, Slice path, u32 *at_out, u32 *label_out,
+                               JsonFound *found_out);
 /* RFC 7396.  *ok_out: see there; JSON_TOO_DEEP, JSON_DAMAGED. */
 MUST_CHECK Err func__json_merge(JsonDoc *target, const JsonDoc *patch, JsonFound *found_out);
 /* Replace `gone` bytes at `at` by `insert`; *delta_out grows by the difference. */
 MUST_CHECK Err func__json_splice(JsonDoc *doc, u32 at, u32 gone, Slice insert, i64 *delta_out);
 /* After a splice inside the element at `at` changed its payload by *delta: correct its size. */
 MUST_CHECK Err func__json_resize(JsonDoc *doc, u32 at, i64 *delta);
+
+/* What a JSON function is about: user_data of its definition. */
+typedef struct JsonMode {
+    bool binary;    /* Result is JSONB. */
+    bool json, sql; /* -> and ->> */
+    JsonEdit edit;  /* json_insert and its kin. */
+    const char *name;
+} JsonMode;
+
+/* The element as an SQL value; arrays and objects as the mode says. */
+MUST_CHECK Err func__json_value(FuncCall *call, const JsonDoc *doc, u32 at, Cell *result_out);
+/* "integer", "text" ... */
+const char *func__json_type_name(const JsonDoc *doc, u32 at);
+/* The error for a path that leads nowhere; found is not FOUND or NOT_FOUND. */
+MUST_CHECK Err func__json_path_error(FuncCall *call, JsonFound found, Slice path);
 
 /* Is the blob a JSONB document, as far as its outside tells? */
 MUST_CHECK Err func__json_from_blob(Slice blob, JsonDoc *doc, bool *ok_out);

@@ -416,18 +416,35 @@ take_step(Search *s, JsonFound *found_out)
     return err;
 }
 
+static Err
+search(Search *s, JsonFound *found_out)
+{
+    Err err = OK;
+    *found_out = JSON_FOUND;
+    while (err == OK && *found_out == JSON_FOUND && s->pos < s->path.bytes) {
+        err = take_step(s, found_out);
+    }
+    if (err == OK && *found_out == JSON_FOUND) err = edit_found(s, found_out);
+    buf_free(&s->around);
+    return err;
+}
+
+Err
+func__json_find(JsonDoc *doc, Slice path, u32 *at_out, u32 *label_out, JsonFound *found_out)
+{
+    Search s = {.doc = doc, .path = path};
+    Err err = search(&s, found_out);
+    *at_out = s.at;
+    *label_out = s.label;
+    return err;
+}
+
 Err
 func__json_path(JsonDoc *doc, Slice path, JsonEdit edit, Slice insert, u32 *at_out,
                 JsonFound *found_out)
 {
     Search s = {.doc = doc, .path = path, .edit = edit, .insert = insert};
-    Err err = OK;
-    *found_out = JSON_FOUND;
-    while (err == OK && *found_out == JSON_FOUND && s.pos < path.bytes) {
-        err = take_step(&s, found_out);
-    }
-    if (err == OK && *found_out == JSON_FOUND) err = edit_found(&s, found_out);
+    Err err = search(&s, found_out);
     *at_out = s.at;
-    buf_free(&s.around);
     return err;
 }

@@ -14,6 +14,11 @@ typedef struct FuncFamily {
 extern const FuncFamily func__text, func__like_family, func__format_family, func__misc, func__math,
     func__date, func__json, func__json_group, func__aggregate, func__window;
 
+/* Functions that yield rows. */
+extern const TableFunc *const func__json_tables;
+extern const u32 func__json_table_count;
+extern const TableFunc func__series;
+
 #define FUNC_FAMILY(name, array) const FuncFamily name = {array, COUNT_OF(array)}
 
 /* Text behind a value, whole; NULL values are the caller's business. */

@@ -108,6 +108,37 @@ struct FuncDef {
 };
 
 /*
+ * A function that yields rows: FROM name(arg, ...).  Its columns from `hidden_from` on are hidden;
+ * they are its arguments, in order, whether given in parentheses or by "WHERE column = value".
+ */
+typedef struct TableFunc TableFunc;
+typedef struct TableCall {
+    const TableFunc *func;
+    const FuncEnv *env;
+    Arena *arena; /* Bytes of column values; as FuncCall.arena. */
+    ErrMsg *msg;
+    void *state; /* func->state_bytes, zeroed before the first start; owned by the caller. */
+} TableCall;
+
+struct TableFunc {
+    const char *name; /* Lower case. */
+    const char *const *column;
+    u16 column_count;
+    u16 hidden_from;
+    u32 flags; /* FuncFlags: FALLIBLE, INNOCUOUS */
+    u32 state_bytes;
+    /* Begin, or begin again with other arguments.  arg[i] is the hidden column hidden_from + i,
+       NULL if it is not given; the cells need not outlive the call. */
+    Err (*start)(TableCall *call, const Cell *const *arg);
+    /* Go to the first, then to the next row; *row_out false: there is none. */
+    Err (*next)(TableCall *call, bool *row_out);
+    /* A column of the row, hidden ones too; *out is already NULL. */
+    Err (*value)(TableCall *call, u32 column, Cell *out);
+    i64 (*rowid)(const TableCall *call);
+    void (*end)(TableCall *call); /* Release what the state owns. */
+};
+
+/*
  * A set of functions by name.  `func_find` prefers an exact argument count over "any number"; any
  * match in a table hides the parents' ones.
  * *exists_out (may be NULL) tells "wrong number of arguments" from "no such function".
