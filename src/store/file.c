@@ -306,6 +306,16 @@ write_image(Store *store, StoreTxn *txn, RtFile *to, ImageHead *head, ErrMsg *ms
     return err;
 }
 
+/* What the name means must be durable before anything that only the former file needs goes. */
+static Err
+name_sync(StoreFile *file, ErrMsg *msg)
+{
+    if (!file->name_unsynced) return OK;
+    Err err = rt_dir_sync(file->dir, msg);
+    if (err == OK) file->name_unsynced = false;
+    return err;
+}
+
 /*
  * Write an image beside the file and give it the file's name.  On OK *head describes the file.
  * On error the old file, its head and the log are as they were.
@@ -315,9 +325,14 @@ replace_image(Store *store, StoreTxn *txn, ImageHead *head, ErrMsg *msg)
 {
     StoreFile *file = store->file;
     RtFile *temp = NULL;
-    Err err = rt_file_open(file->dir, file->temp_name,
-                           RT_FILE_READ | RT_FILE_WRITE | RT_FILE_CREATE | RT_FILE_TRUNCATE, &temp,
-                           msg);
+    /* A left-over may still be locked by the I/O of the process that died over it. */
+    Err err = rt_file_unlink(file->dir, file->temp_name, NULL);
+    if (err != OK && err != ERR_NOTFOUND) {
+        return err_set(msg, err, "%s cannot be removed", file->temp_name);
+    }
+    err = rt_file_open(file->dir, file->temp_name,
+                       RT_FILE_READ | RT_FILE_WRITE | RT_FILE_CREATE | RT_FILE_EXCLUSIVE, &temp,
+                       msg);
     if (err != OK) return err;
     err = rt_file_own(temp, true, NULL, msg);
     if (err == OK) err = write_image(store, txn, temp, head, msg);
@@ -338,7 +353,8 @@ replace_image(Store *store, StoreTxn *txn, ImageHead *head, ErrMsg *msg)
     if (rt_file_size(temp, &size_bytes, NULL) == OK) {
         rt_store_relaxed(&file->file_bytes, size_bytes);
     }
-    return rt_dir_sync(file->dir, msg);
+    file->name_unsynced = true;
+    return name_sync(file, msg);
 }
 
 /* Change the head in place.  The other slot keeps the former one. */
@@ -347,8 +363,15 @@ replace_head(StoreFile *file, ImageHead *head, ErrMsg *msg)
 {
     Err err = image_head_write(file->file, head, msg);
     if (err == OK) err = rt_file_sync(file->file, msg);
+    if (err == OK) err = name_sync(file, msg);
     if (err == OK) file->head = *head;
     return err;
+}
+
+bool
+file__log_is_ready(const Store *store)
+{
+    return rt_load_acquire(&store->file->log_ready) != 0;
 }
 
 Err
@@ -376,6 +399,7 @@ file__begin_log(Store *store, ErrMsg *msg)
         }
         if (err == OK) file->has_log = true;
     }
+    if (err == OK) rt_store_release(&file->log_ready, 1);
     rt_mutex_unlock(&file->mutex);
     return err;
 }
@@ -392,7 +416,7 @@ checkpoint_run(Store *store, bool closing, ErrMsg *msg)
     if (err != OK) return err_set(msg, err, "out of memory");
     head.cut_ts = txn->snapshot;
     head.sequence++;
-    if (wal_is_begun(store->wal)) {
+    if (file__log_is_ready(store)) {
         head.log_generation = wal_generation(store->wal);
         err = wal_flush(store->wal, head.cut_lsn, true);
         if (err != OK) err_set(msg, err, "%s", wal_failure_text(store->wal, err));
@@ -408,7 +432,7 @@ checkpoint_run(Store *store, bool closing, ErrMsg *msg)
     store_txn_rollback(txn);
     if (err != OK) return err;
     rt_store_relaxed(&file->cut_lsn, head.cut_lsn);
-    if (wal_is_begun(store->wal)) wal_recycle(store->wal, head.oldest_lsn);
+    if (file__log_is_ready(store)) wal_recycle(store->wal, head.oldest_lsn);
     return OK;
 }
 
@@ -420,7 +444,7 @@ file__checkpoint(Store *store, bool closing, ErrMsg *msg)
     if (store__failed(store)) {
         return err_set(msg, ERR_IO, "the log has failed; the store must be opened again");
     }
-    if (!closing && !wal_is_begun(store->wal)) {
+    if (!closing && !file__log_is_ready(store)) {
         if (!file->has_log) return OK; /* Nothing has changed since the image. */
         Err err = file__begin_log(store, msg);
         if (err != OK) return err;

@@ -11,11 +11,14 @@ typedef struct StoreFile {
     char *name; /* In dir. */
     char *temp_name;
     RtFile *file;
-    RtMutex mutex;  /* One checkpoint, or start of the log, at a time. */
-    ImageHead head; /* The newest that was written. */
-    bool has_image; /* False: the file is empty. */
-    bool has_log;   /* There is a log that the next open would need. */
-    RtU64 cut_lsn;  /* head.cut_lsn, for pacing. */
+    RtMutex mutex;      /* One checkpoint, or start of the log, at a time. */
+    ImageHead head;     /* The newest that was written. */
+    bool has_image;     /* False: the file is empty. */
+    bool name_unsynced; /* A new file has the name, perhaps not durably. */
+    bool has_log;       /* There is a log that the next open would need. */
+    RtU32
+        log_ready; /* The log has begun in this life, and the head names it or what it continues. */
+    RtU64 cut_lsn; /* head.cut_lsn, for pacing. */
     RtU64 file_bytes;
 
     /* The helper thread, started when the first checkpoint is due. */
@@ -33,6 +36,8 @@ MUST_CHECK Err file__open(Store *store, const StoreOptions *options, ErrMsg *msg
 /* The last close: one complete file, no log.  Frees; reports only to the log of the program.
    [parks] */
 void file__close(Store *store);
+/* May commits go to the log? */
+bool file__log_is_ready(const Store *store);
 /* Before the first commit: there must be a log.  [parks] */
 MUST_CHECK Err file__begin_log(Store *store, ErrMsg *msg);
 /* Write an image of now.  `closing`: nobody else is there, the log ends.  [parks] */

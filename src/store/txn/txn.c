@@ -616,7 +616,7 @@ store_txn_commit(StoreTxn *txn, ErrMsg *msg)
     if (err != OK) return commit_failed(txn, err, msg);
     if (state == NULL || state->count == 0) return commit_reader(txn, msg);
 
-    if (store->wal != NULL && UNLIKELY(!wal_is_begun(store->wal))) {
+    if (store->wal != NULL && UNLIKELY(!file__log_is_ready(store))) {
         err = file__begin_log(store, &txn->error);
         if (err != OK) return commit_failed(txn, err, msg);
     }
