@@ -67,7 +67,7 @@
 input ::= commands.
 commands ::= commands command.
 commands ::= command.
-command ::= SEMI.
+command ::= SEMI.                                   { P->begin = P->current.offset; }
 command ::= explained SEMI.
 command ::= explain explained SEMI.
 command ::= LONE_EXPR lone SEMI.
@@ -877,8 +877,9 @@ parse__drive(Parser *P, bool lone_expr)
         before = TK_LONE_EXPR;
         if (!engine_feed_apart(&engine, P, before)) engine_out_of_memory(P);
     }
-    while (P->err == OK && !P->done) {
-        lex__next(P->text, P->end, offset, &P->current);
+    lex__next(P->text, P->end, offset, &P->current);
+    P->begin = P->current.offset;
+    for (;;) {
         offset = token_end(P->current);
         u32 code = P->current.code;
         if (UNLIKELY(P->current.extra != 0)) {
@@ -894,9 +895,10 @@ parse__drive(Parser *P, bool lone_expr)
         if (UNLIKELY(engine.top >= engine.deepest)) {
             parse__fail_code(P, ERR_SQL, "Recursion limit");
         }
+        if (P->err != OK || P->done || code == 0) break;
         P->previous_end = offset;
         before = code;
-        if (code == 0) break;
+        lex__next(P->text, P->end, offset, &P->current);
     }
     P->consumed = offset;
     engine_free(&engine);

@@ -46,7 +46,9 @@ typedef struct ParseOptions {
  * On OK *statement_out is the tree, or NULL if the text holds only blanks, comments and semicolons.
  * *consumed_out is where the rest of the text begins: behind the statement's semicolon, or the end.
  * On error *statement_out is NULL and *consumed_out is behind the token at which parsing stopped.
- * `options` may be NULL for the defaults; `msg` may be NULL.  A NUL byte ends the text.
+ * `options` may be NULL for the defaults; `msg` may be NULL.  A NUL byte ends the text:
+ * *consumed_out does not pass it, so a loop over statements ends when *statement_out is NULL, not
+ * at text.bytes.
  */
 MUST_CHECK Err sql_parse(Arena *arena, Slice text, const ParseOptions *options,
                          AstStatement **statement_out, size_t *consumed_out, ErrMsg *msg);

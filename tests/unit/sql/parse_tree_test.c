@@ -87,6 +87,26 @@ result_columns_keep_their_text(void **state)
 }
 
 static void
+the_span_is_the_statement(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "SELECT 1",
+        " SELECT 1 ",
+        ";; /*x*/ SELECT 1 ; SELECT 2",
+        ";SELECT 1",
+        "EXPLAIN  SELECT 1;",
+        ";explain query plan /*x*/ SELECT 1 -- y\n;",
+        "--x\nSELECT 1;;",
+        "EXPLAIN ANALYZE SELECT 1",
+    };
+    for (u32 i = 0; i < COUNT_OF(texts); i++) {
+        AstStatement *s = parse(texts[i]);
+        assert_span(s, s->span, "SELECT 1");
+    }
+}
+
+static void
 names_keep_quotes_and_positions(void **state)
 {
     (void)state;
@@ -438,6 +458,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(result_columns_keep_their_text, arena_up, arena_down),
+        cmocka_unit_test_setup_teardown(the_span_is_the_statement, arena_up, arena_down),
         cmocka_unit_test_setup_teardown(names_keep_quotes_and_positions, arena_up, arena_down),
         cmocka_unit_test_setup_teardown(literals_are_decoded, arena_up, arena_down),
         cmocka_unit_test_setup_teardown(parameters_are_numbered_as_sqlite_does, arena_up,
