@@ -158,8 +158,9 @@ check_table(Ddl *ddl, const TableDef *table)
     return err;
 }
 
+/* Run a statement inside the change; *row_out: it gave a row. */
 static Err
-run_internal(Ddl *ddl, const char *sql)
+run_counted(Ddl *ddl, const char *sql, bool *row_out)
 {
     Session *session = ddl->session;
     AstStatement *ast;
@@ -178,8 +179,11 @@ run_internal(Ddl *ddl, const char *sql)
     if (err == OK) err = exec_open(plan, &session->exec_env, &exec, &ddl->msg);
     if (err == OK) err = exec_start(exec, session->txn, ddl->stmt->param, ddl->stmt->param_count);
     bool row = err == OK;
-    while (err == OK && row)
+    *row_out = false;
+    while (err == OK && row) {
         err = exec_step(exec, &row);
+        *row_out = *row_out || row;
+    }
     if (err != OK && exec != NULL && ddl->msg.err == OK) {
         err_set(&ddl->msg, err, "%s", err_message(exec_error(exec)));
     }
@@ -187,6 +191,13 @@ run_internal(Ddl *ddl, const char *sql)
     plan_release(plan);
     arena_free(&arena);
     return err == OK ? OK : ddl_fail(ddl, err);
+}
+
+static Err
+run_internal(Ddl *ddl, const char *sql)
+{
+    bool row;
+    return run_counted(ddl, sql, &row);
 }
 
 /* Plan the SELECT of CREATE TABLE AS for the names and types of its columns. */
@@ -511,6 +522,145 @@ drop_trigger(Ddl *ddl, const AstDrop *ast)
     return OK;
 }
 
+/* ---- ALTER TABLE ---- */
+
+/* Existing rows must pass the constraints that came with the new column. */
+static Err
+check_added_column(Ddl *ddl, const TableDef *table, u32 checks_before)
+{
+    Session *session = ddl->session;
+    for (u32 i = checks_before; i < table->check_count; i++) {
+        Buf sql = {0};
+        Err err = buf_printf(&sql, "SELECT 1 FROM %s.", table->schema);
+        if (err == OK) err = sql_name_append(&sql, SLICE(table->name, strlen(table->name)), true);
+        if (err == OK) err = buf_printf(&sql, " WHERE NOT (%s) LIMIT 1", table->check[i].sql);
+        if (err == OK) err = buf_append_byte(&sql, 0);
+        bool row = false;
+        err = err == OK ? run_counted(ddl, (const char *)sql.p, &row) : ddl_fail(ddl, err);
+        buf_free(&sql);
+        if (err != OK) return err;
+        if (row) return session_set_error(session, ERR_SQL, "CHECK constraint failed");
+    }
+    return OK;
+}
+
+/* Say where an error that a dropped column caused stands. */
+static Err
+after_drop(Ddl *ddl, Err err, const char *what, const char *name)
+{
+    char *text = mem_strdup(err_message(session_error(ddl->session)));
+    err = session_set_error(ddl->session, err, "error in %s %s after drop column: %s", what, name,
+                            text == NULL ? "" : text);
+    mem_free(text);
+    return err;
+}
+
+/* Every view must still mean something. */
+static Err
+check_views(Ddl *ddl)
+{
+    const Catalog *catalog = ddl->context.old;
+    for (u32 i = 0; i < catalog_table_count(catalog); i++) {
+        const TableDef *view = catalog_table_at(catalog, i);
+        if (!view->is_view) continue;
+        Buf sql = {0};
+        bool row;
+        Err err = buf_printf(&sql, "SELECT 1 FROM (SELECT * FROM %s.", view->schema);
+        if (err == OK) err = sql_name_append(&sql, SLICE(view->name, strlen(view->name)), true);
+        if (err == OK) err = buf_append_text(&sql, ") LIMIT 0");
+        if (err == OK) err = buf_append_byte(&sql, 0);
+        err = err == OK ? run_counted(ddl, (const char *)sql.p, &row) : ddl_fail(ddl, err);
+        buf_free(&sql);
+        if (err == ERR_SQL) return after_drop(ddl, err, "view", view->name);
+        if (err != OK) return err;
+    }
+    return OK;
+}
+
+static Err
+alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
+{
+    Session *session = ddl->session;
+    Catalog *catalog = NULL;
+    u32 checks = table->check_count;
+    Err err = table->is_view ? OK : lock_for_change(ddl, table);
+    if (err != OK) return err;
+    switch (ast->kind) {
+    case AST_ALTER_ADD_COLUMN: err = ddl_add_column(&ddl->context, table, ast, &catalog); break;
+    case AST_ALTER_DROP_COLUMN: err = ddl_drop_column(&ddl->context, table, ast, &catalog); break;
+    case AST_ALTER_RENAME_TABLE: err = ddl_rename_table(&ddl->context, table, ast, &catalog); break;
+    default:
+        return session_set_error(session, ERR_UNSUPPORTED,
+                                 "this form of ALTER TABLE is not supported yet");
+    }
+    if (err != OK) return ddl_fail(ddl, err);
+    bool renamed_counter = ast->kind == AST_ALTER_RENAME_TABLE && table->autoincrement;
+    char *old_name = mem_strdup(table->name);
+    ddl_done(ddl, catalog);
+    Slice name = ast->kind == AST_ALTER_RENAME_TABLE ? ast->new_name.text : ast->table.text;
+    table = catalog_find_table(catalog, name);
+    if (renamed_counter && old_name != NULL) {
+        Buf sql = {0};
+        err = buf_printf(&sql, "UPDATE %s.sqlite_sequence SET name=", table->schema);
+        if (err == OK) err = sql_string_append(&sql, name);
+        if (err == OK) err = buf_append_text(&sql, " WHERE name=");
+        if (err == OK) err = sql_string_append(&sql, SLICE(old_name, strlen(old_name)));
+        if (err == OK) err = buf_append_byte(&sql, 0);
+        err = err == OK ? run_internal(ddl, (const char *)sql.p) : ddl_fail(ddl, err);
+        buf_free(&sql);
+    }
+    mem_free(old_name);
+    if (err != OK) return err;
+    err = check_table(ddl, table);
+    bool drops = ast->kind == AST_ALTER_DROP_COLUMN;
+    if (err != OK) return drops ? after_drop(ddl, err, "table", table->name) : err;
+    if (drops) return check_views(ddl);
+    return ast->kind == AST_ALTER_ADD_COLUMN ? check_added_column(ddl, table, checks) : OK;
+}
+
+static Err
+alter_table(Ddl *ddl, const AstAlter *ast)
+{
+    Session *session = ddl->session;
+    CatalogView view;
+    session__catalog_view(session, &view);
+    Slice name = ast->table.text;
+    const TableDef *table = catalog_view_table(&view, ast->schema.text, name, NULL);
+    if (table == NULL) {
+        return session_set_error(session, ERR_SQL, "no such table: %.*s", (int)name.bytes,
+                                 (const char *)name.p);
+    }
+    Err err = ddl_context(ddl, table->database);
+    if (err != OK) return err;
+    table = catalog_find_table(ddl->context.old, name);
+    if (table == NULL) return session_set_error(session, ERR_SCHEMA, "%s", err_text(ERR_SCHEMA));
+    if (table->is_system) {
+        return session_set_error(session, ERR_SQL, "table %s may not be altered", table->name);
+    }
+    if (table->is_view && ast->kind == AST_ALTER_ADD_COLUMN) {
+        return session_set_error(session, ERR_SQL, "Cannot add a column to a view");
+    }
+    if (table->is_view && ast->kind != AST_ALTER_DROP_COLUMN) {
+        return session_set_error(session, ERR_SQL, "view %s may not be altered", table->name);
+    }
+    Slice new_name = ast->new_name.text;
+    if (ast->kind == AST_ALTER_RENAME_TABLE) {
+        if (new_name.bytes >= 7 &&
+            slice_equal_nocase(SLICE(new_name.p, 7), SLICE_LITERAL("sqlite_"))) {
+            return session_set_error(session, ERR_SQL,
+                                     "object name reserved for internal use: %.*s",
+                                     (int)new_name.bytes, (const char *)new_name.p);
+        }
+        if (catalog_find_table(ddl->context.old, new_name) != NULL ||
+            catalog_find_index(ddl->context.old, new_name) != NULL) {
+            return session_set_error(session, ERR_SQL,
+                                     "there is already another table or index with this name: %.*s",
+                                     (int)new_name.bytes, (const char *)new_name.p);
+        }
+    }
+    return alter_found(ddl, table, ast);
+}
+
 /* ---- REINDEX ---- */
 
 static Err
@@ -619,6 +769,7 @@ ddl_dispatch(Ddl *ddl, const AstStatement *ast)
     case AST_STMT_DROP_INDEX: return drop_index(ddl, ast->u.drop);
     case AST_STMT_DROP_TRIGGER: return drop_trigger(ddl, ast->u.drop);
     case AST_STMT_REINDEX: return reindex(ddl, ast->u.object);
+    case AST_STMT_ALTER: return alter_table(ddl, ast->u.alter);
     default: UNREACHABLE();
     }
 }
@@ -723,6 +874,7 @@ command__run(Stmt *stmt)
     case AST_STMT_DROP_INDEX:
     case AST_STMT_DROP_VIEW:
     case AST_STMT_DROP_TRIGGER:
+    case AST_STMT_ALTER:
     case AST_STMT_REINDEX: return run_ddl(stmt);
     case AST_STMT_ATTACH: return maintain__attach(stmt, ast->u.attach);
     case AST_STMT_DETACH: return maintain__detach(stmt, ast->u.attach);
@@ -765,7 +917,6 @@ command__describe(Stmt *stmt)
     switch (ast->kind) {
     case AST_STMT_PRAGMA: return pragma__describe(stmt);
     case AST_STMT_CREATE_VIRTUAL:
-    case AST_STMT_ALTER:
     case AST_STMT_ANALYZE: return unsupported(stmt);
     default: return OK;
     }

@@ -221,6 +221,19 @@ catalog_get_version(const Catalog *catalog)
     return catalog->version;
 }
 
+u32
+catalog__unit_count(const Catalog *catalog)
+{
+    return catalog->unit_count;
+}
+
+const CatalogUnit *
+catalog__unit_at(const Catalog *catalog, u32 at)
+{
+    ASSERT(at < catalog->unit_count);
+    return catalog->unit[at];
+}
+
 TreeId
 catalog__schema_tree(const Catalog *catalog)
 {

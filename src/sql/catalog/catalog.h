@@ -122,4 +122,12 @@ MUST_CHECK Err ddl_create_view(DdlContext *ddl, const AstCreateView *ast, Catalo
 MUST_CHECK Err ddl_create_trigger(DdlContext *ddl, const AstCreateTrigger *ast, Catalog **new_out);
 MUST_CHECK Err ddl_drop_table(DdlContext *ddl, const TableDef *table, Catalog **new_out);
 MUST_CHECK Err ddl_drop_index(DdlContext *ddl, const IndexDef *index, Catalog **new_out);
+/* ALTER TABLE.  The stored texts are edited and read again; ddl_rename_table() also edits the
+   views, triggers and foreign keys of other tables that name the table. */
+MUST_CHECK Err ddl_add_column(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
+                              Catalog **new_out);
+MUST_CHECK Err ddl_drop_column(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
+                               Catalog **new_out);
+MUST_CHECK Err ddl_rename_table(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
+                                Catalog **new_out);
 MUST_CHECK Err ddl_drop_trigger(DdlContext *ddl, const TriggerDef *trigger, Catalog **new_out);

@@ -11,6 +11,14 @@
 static Err
 malformed(const UnitContext *context, const SchemaRow *row, const char *why)
 {
+    if (context->after_what != NULL && context->msg != NULL && context->msg->err != OK) {
+        static const char *const kinds[] = {"table", "index", "view", "trigger"};
+        char *text = mem_strdup(err_message(context->msg));
+        Err err = err_set(context->msg, ERR_SQL, "error in %s %s %s: %s", kinds[row->type],
+                          row->name, context->after_what, text == NULL ? "" : text);
+        mem_free(text);
+        return err;
+    }
     if (context->creating) return context->msg != NULL ? context->msg->err : ERR_SQL;
     if (why == NULL && context->msg != NULL && context->msg->err != OK) {
         char *text = mem_strdup(err_message(context->msg));

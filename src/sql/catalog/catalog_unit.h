@@ -37,6 +37,7 @@ typedef struct UnitContext {
     const CatalogEnv *env;
     u32 version;
     bool creating; /* Check names and meaning as CREATE does; stored text is taken as it is. */
+    const char *after_what; /* ALTER: for messages; else NULL. */
     ErrMsg *msg;
 } UnitContext;
 
@@ -72,5 +73,13 @@ MUST_CHECK Err catalog__row_delete(StoreTxn *txn, TreeId tree, i64 rowid);
 MUST_CHECK Err catalog__derive(const Catalog *old, u64 version, const CatalogUnit *replaced,
                                CatalogUnit *unit, Catalog **catalog_out);
 CatalogUnit *catalog__unit_of(const Catalog *catalog, Slice table_name);
+u32 catalog__unit_count(const Catalog *catalog);
+const CatalogUnit *catalog__unit_at(const Catalog *catalog, u32 at);
+/* ddl.c: finish a change: `unit` takes the place of `before`; either may be NULL.  Takes over
+   `unit`, also on error. */
+MUST_CHECK Err catalog__finish(DdlContext *ddl, const CatalogUnit *before, CatalogUnit *unit,
+                               Catalog **new_out);
+MUST_CHECK Err catalog__unit_rebuild(DdlContext *ddl, const SchemaRow *row, u32 row_count,
+                                     const char *after_what, CatalogUnit **unit_out);
 TreeId catalog__schema_tree(const Catalog *catalog);
 i64 catalog__rowid_max(const Catalog *catalog);

@@ -41,6 +41,19 @@ bump_version(DdlContext *ddl)
                                                (i64)catalog_get_version(ddl->old) + 1));
 }
 
+static bool
+same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool
+same_row(const SchemaRow *a, const SchemaRow *b)
+{
+    return a->tree == b->tree && same_text(a->name, b->name) && same_text(a->table, b->table) &&
+           same_text(a->sql, b->sql);
+}
+
 /* Write the rows of `unit` that `before` (may be NULL) lacks, and remove those that are gone. */
 static Err
 write_difference(DdlContext *ddl, const CatalogUnit *before, const CatalogUnit *after)
@@ -50,13 +63,17 @@ write_difference(DdlContext *ddl, const CatalogUnit *before, const CatalogUnit *
     u32 i = 0, k = 0;
     u32 old_count = before == NULL ? 0 : before->row_count;
     u32 new_count = after == NULL ? 0 : after->row_count;
-    /* Both are in rowid order, and a row never changes under its rowid. */
+    /* Both are in rowid order. */
     while (err == OK && (i < old_count || k < new_count)) {
         if (k == new_count || (i < old_count && before->row[i].rowid < after->row[k].rowid)) {
             err = catalog__row_delete(ddl->txn, tree, before->row[i++].rowid);
         } else if (i == old_count || after->row[k].rowid < before->row[i].rowid) {
             err = catalog__row_insert(ddl->txn, tree, &after->row[k++]);
         } else {
+            /* ALTER changes a row in place. */
+            if (!same_row(&before->row[i], &after->row[k])) {
+                err = catalog__row_insert(ddl->txn, tree, &after->row[k]);
+            }
             i++;
             k++;
         }
@@ -65,8 +82,8 @@ write_difference(DdlContext *ddl, const CatalogUnit *before, const CatalogUnit *
 }
 
 /* Finish a change: `unit` takes the place of `before`; either may be NULL.  Takes over `unit`. */
-static Err
-finish(DdlContext *ddl, const CatalogUnit *before, CatalogUnit *unit, Catalog **new_out)
+Err
+catalog__finish(DdlContext *ddl, const CatalogUnit *before, CatalogUnit *unit, Catalog **new_out)
 {
     Err err = write_difference(ddl, before, unit);
     if (err == OK) err = bump_version(ddl);
@@ -118,6 +135,17 @@ table_name_is_free(DdlContext *ddl, const AstName *name)
                        (const char *)text.p);
     }
     return OK;
+}
+
+/* Build a unit from edited rows; `after_what` completes "error in index i after drop column: ...".
+ */
+Err
+catalog__unit_rebuild(DdlContext *ddl, const SchemaRow *row, u32 row_count, const char *after_what,
+                      CatalogUnit **unit_out)
+{
+    UnitContext context = unit_context(ddl);
+    context.after_what = after_what;
+    return catalog__unit_build(&context, row, row_count, unit_out);
 }
 
 /* ---- tables ---- */
@@ -177,7 +205,7 @@ create_table_from(DdlContext *ddl, const char *name, const char *sql, Catalog **
         catalog__unit_release(unit);
         return err;
     }
-    return finish(ddl, NULL, unit, new_out);
+    return catalog__finish(ddl, NULL, unit, new_out);
 }
 
 /* AUTOINCREMENT needs sqlite_sequence. */
@@ -271,7 +299,7 @@ ddl_create_view(DdlContext *ddl, const AstCreateView *ast, Catalog **new_out)
     UnitContext context = unit_context(ddl);
     err = row.name == NULL || row.sql == NULL ? ERR_NOMEM
                                               : catalog__unit_build(&context, &row, 1, &unit);
-    if (err == OK) err = finish(ddl, NULL, unit, new_out);
+    if (err == OK) err = catalog__finish(ddl, NULL, unit, new_out);
     arena_free(&arena);
     return err;
 }
@@ -365,7 +393,7 @@ ddl_create_index(DdlContext *ddl, const AstCreateIndex *ast, Catalog **new_out,
         err = store_error(ddl, store_tree_create(ddl->txn, STORE_TREE_BYTES, &row.tree));
     }
     if (err == OK) err = add_row(ddl, before, &row, &unit);
-    if (err == OK) err = finish(ddl, before, unit, new_out);
+    if (err == OK) err = catalog__finish(ddl, before, unit, new_out);
     if (err == OK) *index_out = catalog_find_index(*new_out, text_slice(row.name));
     arena_free(&arena);
     return err;
@@ -420,7 +448,7 @@ ddl_create_trigger(DdlContext *ddl, const AstCreateTrigger *ast, Catalog **new_o
     };
     CatalogUnit *unit = NULL;
     err = row.name == NULL || row.sql == NULL ? ERR_NOMEM : add_row(ddl, before, &row, &unit);
-    if (err == OK) err = finish(ddl, before, unit, new_out);
+    if (err == OK) err = catalog__finish(ddl, before, unit, new_out);
     arena_free(&arena);
     return err;
 }
@@ -442,7 +470,7 @@ ddl_drop_table(DdlContext *ddl, const TableDef *table, Catalog **new_out)
         if (err == OK) err = store_tree_drop(ddl->txn, table->tree);
     }
     if (err != OK) return store_error(ddl, err);
-    return finish(ddl, before, NULL, new_out);
+    return catalog__finish(ddl, before, NULL, new_out);
 }
 
 Err
@@ -457,7 +485,7 @@ ddl_drop_index(DdlContext *ddl, const IndexDef *index, Catalog **new_out)
     CatalogUnit *unit;
     Err err = store_error(ddl, store_tree_drop(ddl->txn, index->tree));
     if (err == OK) err = remove_row(ddl, before, ROW_INDEX, index->name, &unit);
-    if (err == OK) err = finish(ddl, before, unit, new_out);
+    if (err == OK) err = catalog__finish(ddl, before, unit, new_out);
     return err;
 }
 
@@ -468,6 +496,6 @@ ddl_drop_trigger(DdlContext *ddl, const TriggerDef *trigger, Catalog **new_out)
     CatalogUnit *before = catalog__unit_of(ddl->old, text_slice(trigger->table));
     CatalogUnit *unit;
     Err err = remove_row(ddl, before, ROW_TRIGGER, trigger->name, &unit);
-    if (err == OK) err = finish(ddl, before, unit, new_out);
+    if (err == OK) err = catalog__finish(ddl, before, unit, new_out);
     return err;
 }
