@@ -6,6 +6,7 @@
  */
 #include "sql/bind/bind.h"
 
+#include "rt/task.h"
 #include "value/number.h"
 
 static PlanExpr *
@@ -340,6 +341,8 @@ PlanExpr *
 bind__expr(Binder *b, const AstExpr *ast)
 {
     if (b->err != OK) return NULL;
+    if (ast->height > 64 && rt_stack_left() < RT_STACK_RESERVE)
+        return bind__fail(b, ERR_SQL, "Expression tree is too large (maximum depth 1000)");
     switch ((AstExprKind)ast->kind) {
     case AST_EXPR_NULL:
     case AST_EXPR_INTEGER:

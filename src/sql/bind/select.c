@@ -6,6 +6,8 @@
  */
 #include "sql/bind/bind.h"
 
+#include "rt/task.h"
+
 Query *
 bind__query_new(Binder *b, u32 arms)
 {
@@ -487,8 +489,8 @@ bind__select(Binder *b, AstSelect *ast)
         all_values &= ast->arms[i].is_values;
     if (ast->count > compound_max && !all_values)
         return bind__fail(b, ERR_SQL, "too many terms in compound SELECT");
-    if (b->depth >= SELECT_DEPTH_MAX)
-        return bind__fail(b, ERR_LIMIT, "SELECTs nested too deep (maximum %u)", SELECT_DEPTH_MAX);
+    if (b->depth >= SELECT_DEPTH_MAX || rt_stack_left() < RT_STACK_RESERVE)
+        return bind__fail(b, ERR_SQL, "SELECTs nested too deep (maximum %u)", SELECT_DEPTH_MAX);
     b->depth++;
     WithScope *with = b->with;
     Query *query = NULL;

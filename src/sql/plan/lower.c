@@ -267,8 +267,7 @@ static PlanExpr *
 lower_column(Binder *b, const PlanExpr *e, Env *env)
 {
     Source *source = e->u.bound.of;
-    if (env != NULL && env->layout != NULL && env->layout->grouped &&
-        !env->layout->keys_from_row) {
+    if (env != NULL && env->layout != NULL && env->layout->grouped && !env->layout->keys_from_row) {
         const ExprList *keys = env->layout->keys;
         for (u32 i = 0; i < keys->count; i++) {
             if (bind__equal(keys->items[i], e)) return plan__column(b, i, e);

@@ -3,6 +3,8 @@
  */
 #include "sql/plan/build.h"
 
+#include "rt/task.h"
+
 static const Collation **
 column_collations(Binder *b, const Query *query)
 {
@@ -131,6 +133,8 @@ PlanNode *
 plan__query(Binder *b, Query *query, Env *outer)
 {
     if (b->err != OK) return NULL;
+    if (rt_stack_left() < RT_STACK_RESERVE)
+        return bind__fail(b, ERR_SQL, "SELECTs nested too deep (maximum %u)", SELECT_DEPTH_MAX);
     if (query->is_recursive) return recursive_node(b, query, outer);
     if (query->arm_count == 1) return plan__core(b, query, query->arm[0], outer, true, false);
     PlanNode *node = plan_arms(b, query, 0, query->arm_count, outer);

@@ -8,7 +8,7 @@
 
 /* Only total queries without a row-shaping clause; order is given up only where it cannot show. */
 static bool
-can_flatten(const Binder *b, const Core *core, const FromItem *item)
+may_flatten(const Core *core, const FromItem *item)
 {
     const Source *source = item->source;
     if (source == NULL || source->flat) return false;
@@ -26,11 +26,29 @@ can_flatten(const Binder *b, const Core *core, const FromItem *item)
     if (inner->is_aggregate || inner->distinct || inner->is_values || inner->source_count == 0)
         return false;
     if (inner->has_right_join || core->has_right_join) return false;
-    if (core->source_count + inner->source_count > SOURCES_MAX) return false;
     if ((item->join & (AST_JOIN_LEFT | AST_JOIN_RIGHT)) != 0) return false;
     if (inner->has_outer_join && (item->join & AST_JOIN_CROSS) != 0) return false;
-    (void)b;
     return true;
+}
+
+/* Sources that the core brings along: flattened ones live on only by name. */
+static u32
+live_sources(const Core *core)
+{
+    u32 count = 0;
+    for (u32 i = 0; i < core->source_count; i++)
+        count += core->source[i]->flat ? 0 : 1;
+    return count;
+}
+
+/* What is inside is flattened first, so that its size is known. */
+static bool
+can_flatten(Binder *b, const Core *core, const FromItem *item)
+{
+    if (!may_flatten(core, item)) return false;
+    Core *inner = item->source->query->arm[0];
+    if (!plan__flatten(b, inner)) return false;
+    return core->source_count + live_sources(inner) <= SOURCES_MAX;
 }
 
 static bool
@@ -38,9 +56,8 @@ melt(Binder *b, Core *core, const FromItem *item, FromList *out)
 {
     Source *source = item->source;
     Core *inner = source->query->arm[0];
-    if (!plan__flatten(b, inner)) return false;
     for (u32 i = 0; i < inner->source_count; i++) {
-        if (inner->source[i]->core != inner) continue;
+        if (inner->source[i]->flat) continue;
         if (!bind__core_add_source(b, core, inner->source[i])) return false;
     }
     for (u32 i = 0; i < inner->where.count; i++) {
@@ -82,7 +99,7 @@ plan__flatten(Binder *b, Core *core)
     for (u32 i = 0; i < core->from.count; i++) {
         bool flat = can_flatten(b, core, &core->from.item[i]);
         any |= flat;
-        total += flat ? core->from.item[i].source->query->arm[0]->from.capacity + SOURCES_MAX : 1;
+        total += flat ? core->from.item[i].source->query->arm[0]->from.count : 1;
     }
     if (!any) return true;
     FromList out = {.item = BIND_ARRAY(b, FromItem, total), .capacity = total};
