@@ -585,6 +585,8 @@ program_make(Exec *exec, const PlanExpr *expr, bool condition, ExecProgram **pro
 {
     *program_out = NULL;
     Compiler c = {.exec = exec, .condition = condition};
+    /* The key of a look-up: keeping the value would cost more than making it. */
+    c.in_once = expr->op == PX_AFFINITY && expr->arg[0]->op <= PX_REG;
     Operand result = 0;
     Err err = compile(&c, expr, &result);
     if (err != OK) return exec->msg.err != OK ? err : exec__fail(exec, err, NULL);

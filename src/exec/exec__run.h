@@ -108,3 +108,12 @@ exec__demand(const Exec *exec, u32 want)
 {
     return want < exec->want_max ? want : exec->want_max;
 }
+
+/* Room in exec->arena, aligned but not zeroed: for arrays that are written before they are read. */
+static inline void *
+exec__room(Exec *exec, size_t bytes)
+{
+    u8 *room = arena_bytes(&exec->arena, bytes + 15);
+    return room != NULL ? (void *)ALIGN_UP((uintptr_t)room, 16) : NULL;
+}
+#define EXEC_ROOM(exec, T, n) ((T *)exec__room((exec), sizeof(T) * (size_t)(n)))

@@ -78,14 +78,15 @@ static void
 run_count(const Group *group, const Agg *agg, const Batch *in, const Vec *vec)
 {
     bool all = vec == NULL || (vec->kind != VEC_CELL && vec->null == NULL);
-    if (all && exec__group_keys(group) == 0) {
+    bool grouped = exec__group_keys(group) > 0;
+    if (all && !grouped) {
         *(i64 *)agg_state(group, 0, agg) += in->count;
         return;
     }
     for (u32 n = 0; n < in->count; n++) {
         u32 at = batch_at(in, n);
         if (!all && is_null(vec, at)) continue;
-        (*(i64 *)agg_state(group, group->group_of[at], agg))++;
+        (*(i64 *)agg_state(group, grouped ? group->group_of[at] : 0, agg))++;
     }
 }
 
@@ -267,7 +268,7 @@ agg_open(Exec *exec, Agg *agg)
         err = exec__vexpr_open(exec, plan->arg[k], &agg->varg[k]);
     }
     if (err != OK || plan->filter == NULL) return err;
-    agg->sel = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
+    agg->sel = EXEC_ROOM(exec, u16, BATCH_ROWS_MAX);
     if (agg->sel == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     return exec__vexpr_open(exec, plan->filter, &agg->vfilter);
 }
@@ -301,8 +302,8 @@ exec__group_batch_open(Exec *exec, Group *group)
     if (!plan_fits(plan) || exec->want_max == 1) return OK;
     group->vkey = ARENA_NEW_ARRAY(&exec->arena, VExpr *, keys);
     group->key_vec = ARENA_NEW_ARRAY(&exec->arena, Vec, keys);
-    group->group_of = ARENA_NEW_ARRAY(&exec->arena, u32, BATCH_ROWS_MAX);
-    group->hash = ARENA_NEW_ARRAY(&exec->arena, u32, BATCH_ROWS_MAX);
+    group->group_of = EXEC_ROOM(exec, u32, BATCH_ROWS_MAX);
+    group->hash = EXEC_ROOM(exec, u32, BATCH_ROWS_MAX);
     if (group->vkey == NULL || group->key_vec == NULL || group->group_of == NULL ||
         group->hash == NULL) {
         return exec__fail(exec, ERR_NOMEM, NULL);

@@ -367,6 +367,19 @@ run(const Frame *frame)
     return OK;
 }
 
+/* A lone conversion of an integer to an affinity that leaves it alone: the key of most look-ups. */
+static inline bool
+converts_int(const Frame *frame, Cell *value_out)
+{
+    const Ins *ins = frame->program->ins;
+    if (ins->op != INS_AFFINITY) return false;
+    if (ins->affinity != AFFINITY_INTEGER && ins->affinity != AFFINITY_NUMERIC) return false;
+    const Cell *value = at(frame, ins->a);
+    if (value->type != CELL_INT) return false;
+    *value_out = cell_int(value->u.i);
+    return true;
+}
+
 Err
 exec__eval_in(Exec *exec, const ExecProgram *program, const Cell *row, Arena *arena,
               Cell *value_out)
@@ -377,6 +390,7 @@ exec__eval_in(Exec *exec, const ExecProgram *program, const Cell *row, Arena *ar
         .base = {program->slot, row, program->constant, exec->param, exec->reg, program->once},
         .slot = program->slot,
         .arena = arena};
+    if (program->ins_count == 1 && converts_int(&frame, value_out)) return OK;
     if (program->ins_count > 0) {
         Err err = run(&frame);
         if (err != OK) return err;

@@ -201,7 +201,7 @@ exec__out_reserve(Exec *exec, ExecNode *node, u32 rows)
     if (rows > node->capacity) {
         u32 capacity = rows == 1 ? 1 : MIN_OF(MAX_OF(rows, node->capacity * 8), BATCH_ROWS_MAX);
         for (u32 i = 0; i < columns; i++) {
-            node->buffer[i] = ARENA_NEW_ARRAY(&exec->arena, Cell, capacity);
+            node->buffer[i] = EXEC_ROOM(exec, Cell, capacity);
             if (node->buffer[i] == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
         }
         node->capacity = capacity;

@@ -78,7 +78,7 @@ select_new(Exec *exec, Distinct *distinct, const Batch *in, u32 *count_out)
     Err err = OK;
     u32 count = 0;
     if (by_map && distinct->hash == NULL) {
-        distinct->hash = ARENA_NEW_ARRAY(&exec->arena, u32, BATCH_ROWS_MAX);
+        distinct->hash = EXEC_ROOM(exec, u32, BATCH_ROWS_MAX);
         if (distinct->hash == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     }
     if (by_map) exec__tuples_hash(&distinct->map, in, in->col, distinct->hash);
@@ -175,7 +175,7 @@ exec__distinct_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
                       plan->u.distinct.key_columns);
     exec__rowbuf_init(exec, &distinct->kept, plan->u.distinct.key_columns);
     distinct->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->columns, 1u));
-    distinct->sel = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
+    distinct->sel = EXEC_ROOM(exec, u16, BATCH_ROWS_MAX);
     if (distinct->row == NULL || distinct->sel == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     err = exec__keymaker_init(exec, &distinct->maker, plan->u.distinct.collation,
                               plan->u.distinct.key_columns);

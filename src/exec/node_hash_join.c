@@ -396,8 +396,8 @@ probe_more(Exec *exec, HashJoin *join, u32 want, u32 count, bool *stop_out)
 static Err
 streaming_start(Exec *exec, HashJoin *join)
 {
-    join->probe_of = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
-    join->build_of = ARENA_NEW_ARRAY(&exec->arena, u32, BATCH_ROWS_MAX);
+    join->probe_of = EXEC_ROOM(exec, u16, BATCH_ROWS_MAX);
+    join->build_of = EXEC_ROOM(exec, u32, BATCH_ROWS_MAX);
     bool whole = join->probe_of != NULL && join->build_of != NULL;
     return whole ? OK : exec__fail(exec, ERR_NOMEM, NULL);
 }
@@ -519,7 +519,7 @@ open_kernels(Exec *exec, HashJoin *join)
         if (!exec__vexpr_fits(plan->u.hash.probe_key[i])) return OK;
     }
     VExpr **vprobe = ARENA_NEW_ARRAY(&exec->arena, VExpr *, keys);
-    join->probe_hash = ARENA_NEW_ARRAY(&exec->arena, u32, BATCH_ROWS_MAX);
+    join->probe_hash = EXEC_ROOM(exec, u32, BATCH_ROWS_MAX);
     if (vprobe == NULL || join->probe_hash == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     Err err = OK;
     for (u32 i = 0; err == OK && i < join->key_count; i++) {

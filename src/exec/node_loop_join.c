@@ -158,8 +158,8 @@ outer_more(Exec *exec, LoopJoin *join, u32 want, u32 count, bool *end_out)
 static Err
 streaming_start(Exec *exec, LoopJoin *join)
 {
-    join->outer_of = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
-    join->inner_of = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
+    join->outer_of = EXEC_ROOM(exec, u16, BATCH_ROWS_MAX);
+    join->inner_of = EXEC_ROOM(exec, u16, BATCH_ROWS_MAX);
     bool whole = join->outer_of != NULL && join->inner_of != NULL;
     return whole ? OK : exec__fail(exec, ERR_NOMEM, NULL);
 }

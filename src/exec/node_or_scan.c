@@ -110,10 +110,10 @@ exec__or_scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     OrScan *scan = (OrScan *)*node_out;
     u32 terms = plan->u.or_scan.term_count;
     exec__keyset_init(exec, &scan->seen);
-    scan->seen_after = ARENA_NEW_ARRAY(&exec->arena, u32, BATCH_ROWS_MAX);
+    scan->seen_after = EXEC_ROOM(exec, u32, BATCH_ROWS_MAX);
     scan->node.part = ARENA_NEW_ARRAY(&exec->arena, ExecNode *, MAX_OF(terms, 1u));
     scan->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->columns, 1u));
-    scan->sel = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
+    scan->sel = EXEC_ROOM(exec, u16, BATCH_ROWS_MAX);
     if (scan->seen_after == NULL || scan->node.part == NULL || scan->row == NULL ||
         scan->sel == NULL) {
         return exec__fail(exec, ERR_NOMEM, NULL);

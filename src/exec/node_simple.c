@@ -271,7 +271,7 @@ exec__filter_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     filter->constant = (condition->flags & PX_FLAG_READS_ROW) == 0 &&
                        condition->klass != PLAN_VOLATILE;
     filter->row = scratch_row(exec, plan->input->columns);
-    filter->sel = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
+    filter->sel = EXEC_ROOM(exec, u16, BATCH_ROWS_MAX);
     if (filter->row == NULL || filter->sel == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     err = exec__node_open(exec, plan->input, &filter->node.input);
     if (err == OK) err = exec__compile_condition(exec, condition, &filter->condition);
@@ -455,7 +455,7 @@ exec__limit_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     Err err = exec__node_new(exec, plan, &limit_ops, sizeof(Limit), node_out);
     if (err != OK) return err;
     Limit *limit = (Limit *)*node_out;
-    limit->sel = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
+    limit->sel = EXEC_ROOM(exec, u16, BATCH_ROWS_MAX);
     if (limit->sel == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     err = exec__node_open(exec, plan->input, &limit->node.input);
     if (err == OK && plan->u.limit.limit != NULL) {

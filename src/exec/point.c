@@ -12,7 +12,8 @@ exec__point_open(Exec *exec)
     const PlanNode *project = plan->kind == PLAN_PROJECT ? plan : NULL;
     const PlanNode *scan = project != NULL ? plan->input : plan;
     if (scan->kind != PLAN_SCAN || !exec__scan_is_single(&scan->u.scan)) return OK;
-    if (scan->u.scan.low != NULL || scan->u.scan.high != NULL || scan->u.scan.covering) return OK;
+    bool covering = scan->u.scan.covering && scan->u.scan.index != NULL;
+    if (scan->u.scan.low != NULL || scan->u.scan.high != NULL || covering) return OK;
     ExecPoint *point = ARENA_NEW(&exec->arena, ExecPoint);
     if (point == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     point->scan = (Scan *)exec->node[scan->number];

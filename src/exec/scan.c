@@ -316,7 +316,7 @@ scan_next(Exec *exec, ExecNode *node, u32 want)
         return;
     }
     if (node->streaming && scan->entry_of == NULL) {
-        scan->entry_of = ARENA_NEW_ARRAY(&exec->arena, u32, BATCH_ROWS_MAX);
+        scan->entry_of = EXEC_ROOM(exec, u32, BATCH_ROWS_MAX);
         if (scan->entry_of == NULL) {
             exec__out_end(node, exec__fail(exec, ERR_NOMEM, NULL));
             return;

@@ -56,15 +56,15 @@ place_of(const TableDef *table, u32 column)
 
 /* A field of a record; FIELD_OTHER: ask the codec. */
 static ALWAYS_INLINE Field
-field_at(Slice record, Place place)
+field_at(Slice record, const Place *place)
 {
     const u8 *p = record.p;
-    if (UNLIKELY(record.bytes < place.bytes_min || load_u16(p) != place.head)) {
+    if (UNLIKELY(record.bytes < place->bytes_min || load_u16(p) != place->head)) {
         return (Field){.code = FIELD_OTHER};
     }
-    u32 here = load_u16(p + place.word);
-    u32 start = load_u16(p + place.word - 2) & place.start_mask;
-    u32 end = here & 0xFFFu, behind = place.header_bytes + end;
+    u32 here = load_u16(p + place->word);
+    u32 start = load_u16(p + place->word - 2) & place->start_mask;
+    u32 end = here & 0xFFFu, behind = place->header_bytes + end;
     /* Numbers are read as the eight bytes before the end: 8 <= behind <= record.bytes. */
     if (UNLIKELY((size_t)behind - 8 > record.bytes - 8)) return (Field){.code = FIELD_OTHER};
     /* A damaged directory gives more than 4095 bytes here, which no reader takes. */
@@ -94,7 +94,7 @@ field_cell(Slice key, Slice record, const Place *place, Cell *out)
         *out = cell_int(table_key_rowid(key));
         return true;
     }
-    Field field = field_at(record, *place);
+    Field field = field_at(record, place);
     switch (field.code) {
     case FIELD_NULL: *out = cell_null(); return true;
     case FIELD_INT:
@@ -167,12 +167,13 @@ rows_at(const u16 *sel, u32 nth)
 /* Each gives how many rows it could do; the next one has another kind of value.  `null` is all
    zeroes before. */
 static ALWAYS_INLINE u32
-ints_loop(const Slice *record, const u16 *sel, u32 count, Place place, i64 *out, u8 *null,
+ints_loop(const Slice *record, const u16 *sel, u32 count, const Place *usual, i64 *out, u8 *null,
           bool *has_null)
 {
+    const Place place = *usual; /* In registers. */
     for (u32 n = 0; n < count; n++) {
         u32 at = rows_at(sel, n);
-        Field field = field_at(record[at], place);
+        Field field = field_at(record[at], &place);
         if (LIKELY(field.code == FIELD_INT && field.bytes <= 8)) {
             out[at] = field_int(field);
         } else if (field.code == FIELD_NULL) {
@@ -187,7 +188,7 @@ ints_loop(const Slice *record, const u16 *sel, u32 count, Place place, i64 *out,
 }
 
 static u32
-decode_ints(const Rows *rows, Place place, i64 *out, u8 *null, bool *has_null)
+decode_ints(const Rows *rows, const Place *place, i64 *out, u8 *null, bool *has_null)
 {
     if (rows->sel == NULL) {
         return ints_loop(rows->record, NULL, rows->count, place, out, null, has_null);
@@ -196,7 +197,7 @@ decode_ints(const Rows *rows, Place place, i64 *out, u8 *null, bool *has_null)
 }
 
 static u32
-decode_reals(const Rows *rows, Place place, f64 *out, u8 *null, bool *has_null)
+decode_reals(const Rows *rows, const Place *place, f64 *out, u8 *null, bool *has_null)
 {
     const Slice *record = rows->record;
     const u16 *sel = rows->sel;
@@ -230,7 +231,7 @@ decode_slow(Exec *exec, Scan *scan, const Rows *rows, u32 at, u32 column, Cell *
 }
 
 static Err
-decode_cells(Exec *exec, Scan *scan, const Rows *rows, u32 column, Place place, Cell *out)
+decode_cells(Exec *exec, Scan *scan, const Rows *rows, u32 column, const Place *place, Cell *out)
 {
     for (u32 n = 0; n < rows->count; n++) {
         u32 at = rows_at(rows->sel, n);
@@ -269,13 +270,13 @@ static Err
 decode_column(Exec *exec, Scan *scan, const Rows *rows, u32 column)
 {
     const TableDef *table = scan->node.plan->u.scan.table;
-    Place place = scan->place[column];
+    const Place *place = &scan->place[column];
     u16 number = scan->node.plan->u.scan.column[column];
     void *buffer = scan->node.buffer[column];
     u8 *null = scan->null[column];
     Vec *vec = &scan->node.out.col[column];
     bool has_null = false;
-    if (place.is_rowid) {
+    if (place->is_rowid) {
         decode_rowids(rows, buffer);
         *vec = (Vec){.kind = VEC_INT, .u.i = buffer};
         return OK;
@@ -372,7 +373,7 @@ scan_batch_ready(Exec *exec, Scan *scan)
 {
     if (scan->null != NULL) return OK;
     u32 columns = MAX_OF(scan->node.plan->columns, 1u);
-    scan->sel = ARENA_NEW_ARRAY(&exec->arena, u16, BATCH_ROWS_MAX);
+    scan->sel = EXEC_ROOM(exec, u16, BATCH_ROWS_MAX);
     u8 **null = ARENA_NEW_ARRAY(&exec->arena, u8 *, columns);
     if (scan->sel == NULL || null == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     for (u32 i = 0; i < columns; i++) {

@@ -58,8 +58,8 @@ static Err
 buffers_make(Exec *exec, VExpr *vexpr)
 {
     if (vexpr->data != NULL) return OK;
-    vexpr->data = ARENA_NEW_ARRAY(&exec->arena, Cell, BATCH_ROWS_MAX);
-    vexpr->null = ARENA_NEW_ARRAY(&exec->arena, u8, (size_t)3 * BATCH_ROWS_MAX);
+    vexpr->data = EXEC_ROOM(exec, Cell, BATCH_ROWS_MAX);
+    vexpr->null = EXEC_ROOM(exec, u8, (size_t)3 * BATCH_ROWS_MAX);
     if (vexpr->data == NULL || vexpr->null == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     vexpr->truth = vexpr->null + BATCH_ROWS_MAX;
     vexpr->more = vexpr->truth + BATCH_ROWS_MAX;
