@@ -96,6 +96,26 @@ typedef struct WriteBodies {
     ExecProgram *when;
 } WriteBodies;
 
+/* A source of one row that needs no batches (write_direct.c). */
+typedef enum WriteDirect {
+    WRITE_DIRECT_NONE,
+    WRITE_DIRECT_VALUES, /* INSERT: the row's values. */
+    WRITE_DIRECT_ROWID   /* UPDATE, DELETE: the target's rowid. */
+} WriteDirect;
+
+typedef enum WriteValueKind {
+    WRITE_VALUE_PARAM,
+    WRITE_VALUE_CONST,
+    WRITE_VALUE_PROGRAM
+} WriteValueKind;
+
+typedef struct WriteValue {
+    u8 kind;
+    u32 param; /* From 0. */
+    Cell constant;
+    ExecProgram *program;
+} WriteValue;
+
 typedef struct WriteForeign WriteForeign; /* write_foreign.c */
 
 struct ExecWrite {
@@ -124,6 +144,12 @@ struct ExecWrite {
     Cell *upsert_cell; /* Old row, then the excluded row. */
     Cell *result;      /* [returning_count] */
     Cell *extra_row;   /* Old row and extra cells: what SET expressions read. */
+    u8 direct;         /* WriteDirect */
+    u32 value_count;
+    WriteValue *value;
+    Cell *value_row;
+    u16 *not_null; /* [not_null_count] columns that a new row must fill. */
+    u16 not_null_count;
     RowBuf collected;
     bool collected_ready;
     StoreCursor *last;         /* For the last rowid. */
@@ -167,6 +193,11 @@ MUST_CHECK Err write__start(ExecWrite *w);
 
 /* Closing: take a child statement from its place; one that writes goes in front of `list`. */
 ExecWrite *write__take_child(Exec **child, ExecWrite *list);
+
+/* ---- write_direct.c ---- */
+
+MUST_CHECK Err write__direct_open(ExecWrite *w);
+MUST_CHECK Err write__direct_next(ExecWrite *w, const Cell **row_out, bool *found_out);
 
 /* ---- write_row.c: the new row's values ---- */
 

@@ -45,8 +45,9 @@ void
 write__fire(ExecWrite *w, u8 event, bool before, const Cell *old, const Cell *fresh, u8 next)
 {
     w->state = next;
+    if (w->plan->trigger_count == 0) return;
     w->fire = (WriteFire){
-        .active = w->plan->trigger_count > 0,
+        .active = true,
         .event = event,
         .before = before,
         .old = old,
@@ -59,8 +60,9 @@ void
 write__fire_actions(ExecWrite *w, u8 event, const Cell *old, const Cell *fresh, u8 next)
 {
     w->state = next;
+    if (w->plan->foreign_child_count == 0 || old == NULL) return;
     w->fire = (WriteFire){
-        .active = w->plan->foreign_child_count > 0 && old != NULL,
+        .active = true,
         .actions = true,
         .event = event,
         .old = old,

@@ -197,10 +197,29 @@ open_programs(ExecWrite *w)
     return err;
 }
 
+/* The columns with NOT NULL; generated ones come last, because they are checked last. */
+static Err
+list_not_null(ExecWrite *w)
+{
+    const TableDef *table = w->table;
+    w->not_null = ARENA_NEW_ARRAY(&w->exec->arena, u16, table->column_count + 1u);
+    if (w->not_null == NULL) return exec__fail(w->exec, ERR_NOMEM, NULL);
+    for (u32 round = 0; round < 2; round++) {
+        for (u16 c = 0; c < table->column_count; c++) {
+            if (!table->column[c].not_null || c == table->rowid_column) continue;
+            if ((table->column[c].generated != 0) != (round == 1)) continue;
+            w->not_null[w->not_null_count++] = c;
+        }
+    }
+    return OK;
+}
+
 static Err
 open_rows(ExecWrite *w)
 {
     Arena *arena = &w->exec->arena;
+    Err err = list_not_null(w);
+    if (err != OK) return err;
     u32 cells = w->table->column_count + 1u;
     w->fresh.cell = ARENA_NEW_ARRAY(arena, Cell, cells);
     w->old.cell = ARENA_NEW_ARRAY(arena, Cell, cells + w->plan->extra);
@@ -281,6 +300,7 @@ exec__write_open(Exec *exec)
     if (err == OK) err = open_triggers(w);
     if (err == OK) err = open_sets(w);
     if (err == OK) err = write__foreign_open(w);
+    if (err == OK) err = write__direct_open(w);
     if (err != OK) return err;
     if (plan->sequence != NULL) {
         err = table_codec_init(&w->sequence_codec, plan->sequence, &exec->arena);

@@ -24,13 +24,18 @@ write__set_undo(ExecWrite *w, u8 action)
 }
 
 /* The value as the column stores it.  REAL columns turn integers into reals. */
-static Err
+static inline Err
 store_affinity(ExecWrite *w, u16 column, Cell *cell)
 {
     if ((cell->flags & CELL_POINTER) != 0) *cell = cell_null();
     cell->subtype = 0;
     u8 affinity = w->table->column[column].affinity;
     if (cell->type == CELL_NULL || affinity <= AFFINITY_BLOB) return OK;
+    /* The usual ones: an integer in a numeric column, text in a TEXT column. */
+    if (cell->type == CELL_INT && (affinity == AFFINITY_INTEGER || affinity == AFFINITY_NUMERIC)) {
+        return OK;
+    }
+    if (cell->type == CELL_TEXT && affinity == AFFINITY_TEXT) return OK;
     Err err = cell_apply_affinity(cell, (Affinity)affinity, &w->exec->row_arena);
     return err == OK ? OK : exec__fail(w->exec, err, NULL);
 }
@@ -212,13 +217,11 @@ null_found(ExecWrite *w, u16 c, bool second_pass, bool *replaced_out, bool *igno
 static Err
 check_not_null(ExecWrite *w, bool generated, bool second_pass, bool *replaced_out, bool *ignore_out)
 {
-    const TableDef *table = w->table;
-    for (u16 c = 0; c < table->column_count; c++) {
-        const ColumnDef *column = &table->column[c];
-        if (!column->not_null || c == table->rowid_column) continue;
-        if ((column->generated != 0) != generated) continue;
-        if (w->op == WRITE_UPDATE && !generated && !w->sets->changed[c]) continue;
+    for (u16 i = 0; i < w->not_null_count; i++) {
+        u16 c = w->not_null[i];
         if (w->fresh.cell[c].type != CELL_NULL) continue;
+        if ((w->table->column[c].generated != 0) != generated) continue;
+        if (w->op == WRITE_UPDATE && !generated && !w->sets->changed[c]) continue;
         Err err = null_found(w, c, second_pass, replaced_out, ignore_out);
         if (err != OK || *ignore_out) return err;
     }

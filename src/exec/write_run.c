@@ -16,7 +16,7 @@ static Err
 begin_source(ExecWrite *w)
 {
     const PlanNode *source = w->plan->source;
-    if (source == NULL) return OK;
+    if (source == NULL || w->direct != WRITE_DIRECT_NONE) return OK;
     Err err = exec__node_rewind(w->exec, source);
     if (err != OK || !w->plan->collect) return err;
     exec__rowbuf_clear(&w->collected);
@@ -36,6 +36,7 @@ begin_source(ExecWrite *w)
 static Err
 next_source(ExecWrite *w, const Cell **row_out, bool *found_out)
 {
+    if (w->direct != WRITE_DIRECT_NONE) return write__direct_next(w, row_out, found_out);
     *row_out = NULL;
     if (w->plan->source == NULL) {
         *found_out = w->collected_at++ == 0;
@@ -161,7 +162,8 @@ begin_target(ExecWrite *w, const Cell *source)
 static Err
 do_next(ExecWrite *w)
 {
-    Err err = exec__check(w->exec);
+    /* A source of one row was checked for when its statement began. */
+    Err err = w->direct == WRITE_DIRECT_NONE ? exec__check(w->exec) : OK;
     if (err != OK) return err;
     arena_reset(&w->exec->row_arena);
     w->op = w->plan->kind;
