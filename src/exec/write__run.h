@@ -145,6 +145,8 @@ struct ExecWrite {
     Cell *result;      /* [returning_count] */
     Cell *extra_row;   /* Old row and extra cells: what SET expressions read. */
     u8 direct;         /* WriteDirect */
+    bool plain;
+    u16 *set_stored; /* A plain UPDATE: positions in the record of what it sets. */
     u32 value_count;
     WriteValue *value;
     Cell *value_row;
@@ -197,10 +199,16 @@ ExecWrite *write__take_child(Exec **child, ExecWrite *list);
 /* ---- write_direct.c ---- */
 
 MUST_CHECK Err write__direct_open(ExecWrite *w);
+/* The short way for plain statements: allowed (w->plain)?  Then try it; *done_out false: nothing
+   has happened, the row program runs from the start. */
+MUST_CHECK Err write__plain_open(ExecWrite *w);
+MUST_CHECK Err write__plain_run(ExecWrite *w, bool *done_out);
 MUST_CHECK Err write__direct_next(ExecWrite *w, const Cell **row_out, bool *found_out);
 
 /* ---- write_row.c: the new row's values ---- */
 
+/* The value as the column stores it. */
+MUST_CHECK Err write__store_affinity(ExecWrite *w, u16 column, Cell *cell);
 /* INSERT: load source cells into fresh. */
 MUST_CHECK Err write__load_values(ExecWrite *w, const Cell *source);
 /* UPDATE: fresh = old with the SET list done.  `row` is what its expressions read. */

@@ -8,6 +8,7 @@
 #include "exec/write__run.h"
 
 #include "exec/program.h"
+#include "value/record.h"
 
 /* ---- opening ---- */
 
@@ -130,4 +131,199 @@ write__direct_next(ExecWrite *w, const Cell **row_out, bool *found_out)
         w->value_row[0] = cell_int(rowid);
     }
     return OK;
+}
+
+/* ---- plain statements: no triggers, foreign keys, generated columns, checks, RETURNING ---- */
+
+/* May the short ways below be tried?  Whatever they meet that is not plain goes the long way. */
+static bool
+is_plain(const ExecWrite *w)
+{
+    const PlanWrite *plan = w->plan;
+    return w->direct != WRITE_DIRECT_NONE && !w->table->without_rowid && !w->table->strict &&
+           plan->trigger_count == 0 && w->foreign == NULL && plan->returning_count == 0 &&
+           plan->generated_count == 0 && plan->check_count == 0 && plan->sequence == NULL;
+}
+
+/* UPDATE: the SET list changes neither the rowid nor an entry of an index, and reads no subquery.
+ */
+static bool
+is_plain_update(const ExecWrite *w)
+{
+    if (w->set.changes_key || w->table->rowid_column == COLUMN_EXPR) return false;
+    for (u32 i = 0; i < w->index_count; i++) {
+        if (w->set.touched[i]) return false;
+    }
+    for (u32 i = 0; i < w->plan->set_count; i++) {
+        if ((w->plan->set_expr[i]->flags & PX_FLAG_HAS_SUB) != 0) return false;
+    }
+    return true;
+}
+
+static bool
+has_short_way(const ExecWrite *w)
+{
+    if (!is_plain(w)) return false;
+    if (w->plan->kind == WRITE_INSERT) return w->optimistic_insert;
+    if (w->plan->kind == WRITE_UPDATE) return is_plain_update(w);
+    return w->index_count == 0;
+}
+
+static void
+done_plain(ExecWrite *w, ExecChange change, i64 rowid)
+{
+    write__changed(w, change, rowid);
+    w->exec->rows_changed_total += w->rows;
+    if (w->plan->counts_changes) w->exec->rows_changed = w->rows;
+    w->running = false;
+}
+
+static Err
+insert_plain(ExecWrite *w, const Cell *source, bool *done_out)
+{
+    Err err = write__load_values(w, source);
+    if (err != OK) return err;
+    for (u16 i = 0; i < w->not_null_count; i++) {
+        if (w->fresh.cell[w->not_null[i]].type == CELL_NULL) return OK;
+    }
+    w->last_known = false;
+    err = write__new_rowid(w);
+    if (err == OK) err = write__encode_fresh(w);
+    if (err != OK) return err;
+    i32 clash;
+    bool newer;
+    w->row_mark = store_txn_mark(w->txn);
+    err = write__apply(w, &clash, &newer);
+    if (err != OK || clash != WRITE_CLASH_NONE) return err;
+    done_plain(w, EXEC_INSERT, w->fresh.rowid);
+    *done_out = true;
+    return OK;
+}
+
+/* Cells of the old row that the SET list reads. */
+static Err
+read_for_set(ExecWrite *w, Slice key, Slice record)
+{
+    for (u32 i = 0; i < w->set.count; i++) {
+        const ExecProgram *program = w->set.expr[i];
+        for (u32 k = 0; k < program->column_count; k++) {
+            u16 column = (u16)program->column[k];
+            u16 wanted = column == w->table->column_count ? COLUMN_ROWID : column;
+            Err err = table_decode(&w->codec, key, record, &wanted, 1, &w->exec->row_arena,
+                                   &w->old.cell[column]);
+            if (err != OK) return exec__fail(w->exec, err, NULL);
+        }
+    }
+    return OK;
+}
+
+static Err
+update_plain(ExecWrite *w, i64 rowid, bool *done_out)
+{
+    u8 bytes[TABLE_KEY_BYTES];
+    table_key_put(rowid, bytes);
+    Slice key = SLICE(bytes, sizeof(bytes));
+    Slice record;
+    bool found;
+    Err err = store_get(w->txn, w->table->tree, key, &found, &record);
+    if (err != OK) return exec__fail_store(w->exec, err, w->txn);
+    if (!found) {
+        *done_out = true;
+        w->running = false;
+        return OK;
+    }
+    err = read_for_set(w, key, record);
+    Cell *value = w->fresh.cell;
+    for (u32 i = 0; i < w->set.count && err == OK; i++) {
+        err = exec__eval(w->exec, w->set.expr[i], w->old.cell, &value[i]);
+        if (err == OK) err = write__store_affinity(w, w->set.column[i], &value[i]);
+        if (err == OK && value[i].type == CELL_NULL &&
+            w->table->column[w->set.column[i]].not_null) {
+            return OK; /* The long way says why not. */
+        }
+    }
+    if (err != OK) return err;
+    buf_clear(&w->fresh.record);
+    bool patched;
+    err = record_patch(record, w->set_stored, value, w->set.count, &w->fresh.record, &patched);
+    if (err != OK) return exec__fail(w->exec, err, NULL);
+    if (!patched) return OK;
+    StoreVerdict verdict;
+    err = store_put(w->txn, w->table->tree, key, buf_slice(&w->fresh.record), STORE_PUT_UPDATE,
+                    &verdict);
+    if (err != OK) return exec__fail_store(w->exec, err, w->txn);
+    done_plain(w, EXEC_UPDATE, rowid);
+    *done_out = true;
+    return OK;
+}
+
+static Err
+delete_plain(ExecWrite *w, i64 rowid, bool *done_out)
+{
+    u8 bytes[TABLE_KEY_BYTES];
+    table_key_put(rowid, bytes);
+    Slice key = SLICE(bytes, sizeof(bytes));
+    bool found = true;
+    Err err = OK;
+    /* With other writers about, a row that the snapshot does not see is no target. */
+    if (w->exec->env->multi_writers) {
+        Slice record;
+        err = store_get(w->txn, w->table->tree, key, &found, &record);
+    }
+    StoreVerdict verdict = STORE_ABSENT;
+    if (err == OK && found) err = store_delete(w->txn, w->table->tree, key, &verdict);
+    if (err != OK) return exec__fail_store(w->exec, err, w->txn);
+    *done_out = true;
+    if (verdict == STORE_ABSENT) {
+        w->running = false;
+        return OK;
+    }
+    done_plain(w, EXEC_DELETE, rowid);
+    return OK;
+}
+
+/* Positions in the record of the columns that SET changes. */
+static Err
+list_stored(ExecWrite *w)
+{
+    w->set_stored = ARENA_NEW_ARRAY(&w->exec->arena, u16, w->set.count + 1u);
+    if (w->set_stored == NULL) return exec__fail(w->exec, ERR_NOMEM, NULL);
+    for (u32 i = 0; i < w->set.count; i++) {
+        w->set_stored[i] = w->table->column[w->set.column[i]].stored_index;
+    }
+    return OK;
+}
+
+Err
+write__plain_open(ExecWrite *w)
+{
+    w->plain = has_short_way(w);
+    return w->plain && w->plan->kind == WRITE_UPDATE ? list_stored(w) : OK;
+}
+
+Err
+write__plain_run(ExecWrite *w, bool *done_out)
+{
+    const ExecHooks *hooks = w->exec->env->hooks;
+    *done_out = false;
+    if (hooks != NULL && hooks->preupdate != NULL) return OK;
+    w->op = w->plan->kind;
+    w->sets = w->op == WRITE_UPDATE ? &w->set : NULL;
+    arena_reset(&w->exec->row_arena);
+    Err err = write__start(w);
+    const Cell *source;
+    bool found;
+    if (err == OK) err = write__direct_next(w, &source, &found);
+    if (err != OK) return err;
+    if (!found) {
+        *done_out = true;
+        w->running = false;
+        return OK;
+    }
+    switch ((PlanWriteKind)w->op) {
+    case WRITE_INSERT: return insert_plain(w, source, done_out);
+    case WRITE_UPDATE: return update_plain(w, source[0].u.i, done_out);
+    case WRITE_DELETE: break;
+    }
+    return delete_plain(w, source[0].u.i, done_out);
 }

@@ -307,6 +307,8 @@ exec__write_open(Exec *exec)
         if (err != OK) return exec__fail(exec, err, NULL);
     }
     w->optimistic_insert = may_write_first(w);
+    err = write__plain_open(w);
+    if (err != OK) return err;
     w->fails_early = inserts_one_row(plan) && !write__has_triggers(w, WRITE_INSERT) &&
                      !w->may_replace;
     w->last_keeps = plan->trigger_count == 0 && plan->foreign_child_count == 0 &&

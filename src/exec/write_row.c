@@ -24,8 +24,8 @@ write__set_undo(ExecWrite *w, u8 action)
 }
 
 /* The value as the column stores it.  REAL columns turn integers into reals. */
-static inline Err
-store_affinity(ExecWrite *w, u16 column, Cell *cell)
+Err
+write__store_affinity(ExecWrite *w, u16 column, Cell *cell)
 {
     if ((cell->flags & CELL_POINTER) != 0) *cell = cell_null();
     cell->subtype = 0;
@@ -58,7 +58,7 @@ write__load_values(ExecWrite *w, const Cell *source)
         } else {
             err = exec__eval(w->exec, w->default_expr[c], NULL, &row[c]);
         }
-        if (err == OK && c != table->rowid_column) err = store_affinity(w, c, &row[c]);
+        if (err == OK && c != table->rowid_column) err = write__store_affinity(w, c, &row[c]);
         if (err != OK) return err;
     }
     i32 at = plan->value_cell[table->column_count];
@@ -94,7 +94,7 @@ write__set_values(ExecWrite *w, const Cell *row)
             if (table->rowid_column != COLUMN_ROWID) fresh[table->rowid_column] = value;
             continue;
         }
-        err = store_affinity(w, column, &value);
+        err = write__store_affinity(w, column, &value);
         if (err != OK) return err;
         fresh[column] = value;
     }
@@ -175,7 +175,7 @@ write__generate(ExecWrite *w, Cell *row, bool virtual_only)
         u16 column = w->plan->generated_order[i];
         if (virtual_only && w->table->column[column].generated != 1) continue;
         Err err = exec__eval(w->exec, w->generated[i], row, &row[column]);
-        if (err == OK) err = store_affinity(w, column, &row[column]);
+        if (err == OK) err = write__store_affinity(w, column, &row[column]);
         if (err != OK) return err;
         /* Virtual ones are checked here; the others with the rest of the row. */
         const ColumnDef *def = &w->table->column[column];
@@ -203,7 +203,7 @@ null_found(ExecWrite *w, u16 c, bool second_pass, bool *replaced_out, bool *igno
         w->default_expr != NULL && w->default_expr[c] != NULL) {
         Cell *cell = &w->fresh.cell[c];
         Err err = exec__eval(w->exec, w->default_expr[c], NULL, cell);
-        if (err == OK) err = store_affinity(w, c, cell);
+        if (err == OK) err = write__store_affinity(w, c, cell);
         if (err != OK) return err;
         *replaced_out = true;
         if (cell->type != CELL_NULL) return OK;

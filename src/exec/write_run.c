@@ -563,6 +563,11 @@ exec__write_run(Exec *exec)
     root->fire.active = false;
     exec->undo = EXEC_UNDO_STATEMENT;
     Err err = OK;
+    if (root->plain) {
+        bool done;
+        err = write__plain_run(root, &done);
+        if (err != OK || done) return err;
+    }
     while (top != NULL) {
         ExecWrite *call = NULL;
         err = run_states(top, &call);

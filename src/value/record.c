@@ -126,9 +126,48 @@ record_size(const Cell *cells, u32 count)
     return head_size(count, data > SMALL_END_MAX) + (size_t)data;
 }
 
+/* The usual record, in one pass: up to 255 columns, data that surely fit the narrow directory.
+   Integers are written as 8 bytes of which the next column covers what is too much. */
+static Err
+encode_narrow(const Cell *cells, u32 count, size_t data_max, Buf *out)
+{
+    size_t head = 2 + 2 * (size_t)count;
+    Err err = buf_reserve(out, head + data_max + 8);
+    if (err != OK) return err;
+    u8 *p = out->p + out->bytes;
+    u8 *data = p + head;
+    u8 *to = data;
+    *p++ = 0;
+    *p++ = (u8)count;
+    for (u32 i = 0; i < count; i++, p += 2) {
+        const Cell *cell = &cells[i];
+        Code code;
+        u32 bytes;
+        if (cell->type == CELL_INT) {
+            code = CODE_INT;
+            bytes = int_bytes(cell->u.i);
+            store_u64(to, (u64)cell->u.i);
+        } else {
+            code = code_of(cell, &bytes);
+            put_column(to, cell, code, bytes);
+        }
+        to += bytes;
+        store_u16(p, (u16)((u32)code << SMALL_CODE_SHIFT | (u32)(to - data)));
+    }
+    out->bytes = (size_t)(to - out->p);
+    return OK;
+}
+
 Err
 record_encode(const Cell *cells, u32 count, Buf *out)
 {
+    if (LIKELY(count <= 0xFF)) {
+        u64 most = 0;
+        for (u32 i = 0; i < count; i++) {
+            most += cells[i].type >= CELL_TEXT ? MAX_OF(cells[i].bytes, (u32)sizeof(LongRef)) : 8;
+        }
+        if (most <= SMALL_END_MAX) return encode_narrow(cells, count, (size_t)most, out);
+    }
     u64 data = data_size(cells, count);
     if (count > 0xFFFF || data > RECORD_DATA_BYTES_MAX) return ERR_TOOBIG;
     bool wide = data > SMALL_END_MAX;
@@ -297,4 +336,59 @@ record_column_type(const Record *record, u32 i)
     ASSERT(i < record->columns);
     u32 end;
     return types[directory_at(record, i, &end)];
+}
+
+/* ---- changing ---- */
+
+/* The cell that replaces column i, or NULL: the last one given. */
+static const Cell *
+replacement(const u16 *column, const Cell *cells, u32 count, u32 i)
+{
+    for (u32 k = count; k > 0; k--) {
+        if (column[k - 1] == i) return &cells[k - 1];
+    }
+    return NULL;
+}
+
+Err
+record_patch(Slice old, const u16 *column, const Cell *cells, u32 count, Buf *out, bool *done_out)
+{
+    Record record;
+    *done_out = false;
+    Err err = record_open(old, &record);
+    if (err != OK) return err;
+    if (record.wide || record.columns > 0xFF || count > 8) return OK;
+    u64 most = record.data_bytes;
+    for (u32 k = 0; k < count; k++) {
+        if (column[k] >= record.columns) return OK;
+        most += cells[k].type >= CELL_TEXT ? MAX_OF(cells[k].bytes, (u32)sizeof(LongRef)) : 8;
+    }
+    if (most > SMALL_END_MAX) return OK;
+    size_t head = 2 + 2 * (size_t)record.columns;
+    err = buf_reserve(out, head + (size_t)most + 8);
+    if (err != OK) return err;
+
+    u8 *p = out->p + out->bytes;
+    u8 *data = p + head;
+    u8 *to = data;
+    *p++ = 0;
+    *p++ = (u8)record.columns;
+    u32 start = 0, end;
+    for (u32 i = 0; i < record.columns; i++, p += 2, start = end) {
+        Code code = directory_at(&record, i, &end);
+        if (start > end || end > record.data_bytes) return ERR_CORRUPT;
+        u32 bytes = end - start;
+        const Cell *cell = replacement(column, cells, count, i);
+        if (cell != NULL) {
+            code = code_of(cell, &bytes);
+            put_column(to, cell, code, bytes);
+        } else {
+            memcpy(to, record.data + start, bytes);
+        }
+        to += bytes;
+        store_u16(p, (u16)((u32)code << SMALL_CODE_SHIFT | (u32)(to - data)));
+    }
+    out->bytes = (size_t)(to - out->p);
+    *done_out = true;
+    return OK;
 }

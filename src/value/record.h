@@ -51,6 +51,13 @@ void long_ref_set(LongRef *ref, u64 tree, u64 bytes, const u8 *value);
  * reference.  Errors: ERR_NOMEM, ERR_TOOBIG (more than RECORD_DATA_BYTES_MAX or 65535 columns).
  */
 MUST_CHECK Err record_encode(const Cell *cells, u32 count, Buf *out);
+/*
+ * Append the record `old` with some columns replaced: column[i] by cells[i].  *done_out false: the
+ * records are not of the narrow kind, or a column is missing; nothing was appended.
+ * Errors: ERR_NOMEM, ERR_CORRUPT.
+ */
+MUST_CHECK Err record_patch(Slice old, const u16 *column, const Cell *cells, u32 count, Buf *out,
+                            bool *done_out);
 /* Bytes that record_encode would append; 0: too big. */
 size_t record_size(const Cell *cells, u32 count);
 
