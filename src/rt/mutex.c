@@ -10,18 +10,20 @@
 #define LOCKED 1u
 #define PARKED 2u
 
-#define MUTEX_SPINS      40
+#define MUTEX_PAUSES_MAX 16 /* 31 in all. */
 #define HAND_OVER_AGE_NS (1 * RT_NS_PER_MS)
 
+/* Looks ever more seldom, so that the owner keeps its cache line. */
 static bool
 mutex_spin(RtMutex *mutex)
 {
     if (rt__self()->kind != RT_TASK_THREAD) return false;
-    for (u32 i = 0; i < MUTEX_SPINS; i++) {
+    for (u32 pauses = 1; pauses <= MUTEX_PAUSES_MAX; pauses *= 2) {
         u32 seen = rt_load_relaxed(&mutex->word);
         if (!(seen & LOCKED) && rt_cas_weak(&mutex->word, &seen, seen | LOCKED)) return true;
         if (seen & PARKED) return false;
-        rt__pause();
+        for (u32 i = 0; i < pauses; i++)
+            rt__pause();
     }
     return false;
 }

@@ -182,17 +182,26 @@ rt_socket_read(RtSocket *socket, void *bytes, size_t count, u64 deadline_ns, siz
 {
     *got_out = 0;
     ASSERT(count > 0);
-    if (rt_process_is_foreign(socket->point.process)) return err_set(msg, ERR_FOREIGN, NULL);
+    RtPoint *point = &socket->point;
+    if (rt_process_is_foreign(point->process)) return err_set(msg, ERR_FOREIGN, NULL);
+    /* A loop that watches reports whatever comes after a short read: no need to ask first. */
+    bool waits_first = point->is_drained && deadline_ns != 0;
+    point->is_drained = false;
     for (;;) {
+        if (waits_first) {
+            u32 ready;
+            Err err = rt__point_wait(point, RT_SOCKET_READABLE, deadline_ns, &ready);
+            if (err != OK) return fail_wait(msg, err, "read from", socket->peer.text);
+        }
         i64 got = socket_io(socket, RT_IO_RECV, bytes, count);
         if (got >= 0) {
             *got_out = (size_t)got;
+            point->is_drained = got > 0 && (size_t)got < count &&
+                                rt_load_relaxed(&point->keeper) != NULL;
             return OK;
         }
         if (got != -EAGAIN) return fail(msg, got, "read from", socket->peer.text);
-        u32 ready;
-        Err err = rt__point_wait(&socket->point, RT_SOCKET_READABLE, deadline_ns, &ready);
-        if (err != OK) return fail_wait(msg, err, "read from", socket->peer.text);
+        waits_first = true;
     }
 }
 

@@ -19,9 +19,10 @@ typedef struct RtKeeper {
 struct RtPoint {
     RtProcess *process;
     int fd;
-    RtU32 is_shut; /* Set by shutdown: waits end. */
-    RtPtr keeper;  /* const RtKeeper, or NULL. */
-    RtPtr reg;     /* The keeper's part. */
+    RtU32 is_shut;   /* Set by shutdown: waits end. */
+    RtPtr keeper;    /* const RtKeeper, or NULL. */
+    RtPtr reg;       /* The keeper's part. */
+    bool is_drained; /* The last read got less than it asked for; the reading task's own. */
 };
 
 struct RtListener {

@@ -9,6 +9,7 @@
 
 #define SLICE_NS     (1 * RT_NS_PER_MS)
 #define HEAVY_CPU_NS (2 * RT_NS_PER_MS)
+#define CREDIT_NS    ((i64)(4 * RT_NS_PER_MS))
 
 static void
 switch_out(RtFiber *fiber)
@@ -139,6 +140,9 @@ rt__fiber_run(RtLoop *loop, RtFiber *fiber)
         atomic_store_explicit(&loop->all->process->longest_stretch_ns, ran_ns,
                               memory_order_relaxed);
     }
+    /* Three parts of the time for light fibers, one for heavy ones, while both have work. */
+    loop->heavy_credit_ns += fiber->task.is_heavy ? -(i64)ran_ns : (i64)ran_ns / 3;
+    loop->heavy_credit_ns = MAX_OF(-CREDIT_NS, MIN_OF(CREDIT_NS, loop->heavy_credit_ns));
     fiber->cpu_ns += ran_ns;
     if (fiber->cpu_ns > HEAVY_CPU_NS) fiber->task.is_heavy = true;
     if (fiber->state == RT_FIBER_READY)

@@ -15,7 +15,6 @@
 
 #define TURNS_PER_POLL        64
 #define POLL_EVERY_NS         (1 * RT_NS_PER_MS)
-#define HEAVY_EVERY           4
 #define EVENTS_PER_POLL       256
 #define LOOK_WITHOUT_TIMER_NS (3600 * RT_NS_PER_S)
 
@@ -177,7 +176,7 @@ queue_take(RtQueue *queue)
 static RtFiber *
 next_fiber(RtLoop *loop)
 {
-    bool heavy_first = ++loop->picks % HEAVY_EVERY == 0;
+    bool heavy_first = loop->heavy_credit_ns > 0;
     RtFiber *fiber = queue_take(heavy_first ? &loop->heavy : &loop->light);
     return fiber != NULL ? fiber : queue_take(heavy_first ? &loop->light : &loop->heavy);
 }

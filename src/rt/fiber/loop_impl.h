@@ -76,7 +76,7 @@ struct RtLoop {
     RtContext context; /* The thread's own. */
     RtFiber *running;
     RtQueue light, heavy;
-    u32 picks;
+    i64 heavy_credit_ns; /* What heavy fibers are owed of their quarter; bounded. */
     RtFiber *free, *fibers;
     RtStacks stacks;
     RtTimer **timers;

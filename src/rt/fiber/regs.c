@@ -5,6 +5,9 @@
  * it; then the caller tries its call, and only EAGAIN brings it back.  So readiness that came
  * after the last EAGAIN is never lost, and a stale bit costs one idle try.
  *
+ * After a short read the caller waits before it tries (point->is_drained).  A finish that was
+ * reported together with the bytes makes no edge of its own, so is_over keeps it.
+ *
  * Registrations are type-stable: an event that epoll had already handed out for a closed one sets
  * bits of a stranger, which is harmless for the same reason.
  */
@@ -20,8 +23,9 @@ struct RtReg {
     RtLoop *loop;
     RtTimer timer; /* Of an idle connection. */
     int fd;
-    RtU32 ready; /* RT_SOCKET_* */
-    RtU32 latch; /* Protects the fields below. */
+    RtU32 ready;   /* RT_SOCKET_* */
+    RtU32 is_over; /* The peer finished or is gone: reads no longer wait. */
+    RtU32 latch;   /* Protects the fields below. */
     RtTask *watcher;
     bool watch_finish;
     RtTaskFn idle_fn; /* Set while the connection is parked without a task. */
@@ -114,6 +118,7 @@ rt__reg_event(RtReg *reg, u32 events)
     u32 ready = 0;
     if (events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) ready |= RT_SOCKET_READABLE;
     if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) ready |= RT_SOCKET_WRITABLE;
+    if (events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)) rt_store(&reg->is_over, 1);
     rt_fetch_or(&reg->ready, ready);
     reg_lock(reg);
     bool is_gone = (events & (EPOLLERR | EPOLLHUP)) != 0;
@@ -176,6 +181,7 @@ reg_of(RtPoint *point, RtReg **reg_out)
     if (reg == NULL) return ERR_NOMEM;
     reg->fd = point->fd;
     rt_store(&reg->ready, 0);
+    rt_store(&reg->is_over, 0);
     reg->watcher = NULL;
     /* One task reads and another writes: both may come here first. */
     void *seen = NULL;
@@ -212,6 +218,7 @@ rt__reg_wait(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out)
     for (;;) {
         u32 ready = rt_fetch_and(&reg->ready, ~what) & what;
         if (rt_load(&point->is_shut)) ready = what;
+        if (rt_load(&reg->is_over)) ready |= what & RT_SOCKET_READABLE;
         if (ready != 0) {
             *ready_out = ready;
             return OK;

@@ -322,6 +322,11 @@ by_hand(int argc, char **argv)
 int
 main(int argc, char **argv)
 {
+    const char *seed = getenv("WEFT_SEED"); /* make sim SEED=N */
+    if (seed != NULL) {
+        run_seed(strtoull(seed, NULL, 10), false);
+        return 0;
+    }
     if (argc >= 3) return by_hand(argc, argv);
     if (argc == 2 && strcmp(argv[1], "--plants") == 0) return all_plants();
     const struct CMUnitTest tests[] = {
