@@ -21,8 +21,10 @@ static Err
 list_add(void *arg, const Cell *value)
 {
     KeyList *list = arg;
-    if (value->type == CELL_NULL) return OK;
-    return exec__rowbuf_add(&list->values, value);
+    Cell cell = *value;
+    if (cell.type == CELL_NULL) return OK;
+    Err err = cell_apply_affinity(&cell, (Affinity)list->affinity, list->bytes);
+    return err != OK ? err : exec__rowbuf_add(&list->values, &cell);
 }
 
 /* Values of an IN list in value order, each once; NULLs match nothing. */
@@ -424,6 +426,11 @@ key_list_open(Exec *exec, Scan *scan, u32 part)
     exec__rowbuf_init(exec, &list->values, 1);
     list->used = true;
     list->descending = plan->backwards;
+    list->bytes = &scan->bounds;
+    /* Items of a list come converted from the plan; those of a subquery do not. */
+    if (key->in_sub != NULL && key->in_sub->cmp != NULL) {
+        list->affinity = key->in_sub->cmp[0].affinity;
+    }
     if (scan->codec != NULL) {
         list->collation = scan->codec->column[part].collation;
         if (scan->codec->column[part].desc) list->descending = !list->descending;

@@ -12,6 +12,8 @@
 typedef struct KeyList {
     bool used;
     bool descending; /* Probes go from the largest value down. */
+    u8 affinity;     /* What values of a subquery are converted to first. */
+    Arena *bytes;    /* For that. */
     const Collation *collation;
     ExecProgram **item;
     ExecSub *sub;

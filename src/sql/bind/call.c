@@ -79,6 +79,18 @@ name_is(const FuncDef *def, const char *name)
     return strcmp(def->name, name) == 0;
 }
 
+/* The argument of likely() and its kin: a call has no affinity, whatever stands in it. */
+static PlanExpr *
+as_value(Binder *b, PlanExpr *arg, Span span)
+{
+    if (arg->affinity == AFFINITY_NONE) return arg;
+    PlanExpr *e = bind__new(b, PX_PLUS, 1, span);
+    if (e == NULL) return NULL;
+    e->arg[0] = arg;
+    bind__finish(e);
+    return e;
+}
+
 static PlanExpr *
 inline_call(Binder *b, const FuncDef *def, const ExprList *args, Span span, bool *done_out)
 {
@@ -100,9 +112,11 @@ inline_call(Binder *b, const FuncDef *def, const ExprList *args, Span span, bool
                                  "second argument to likelihood() must be a constant "
                                  "between 0.0 and 1.0");
         }
-        return args->items[0];
+        return as_value(b, args->items[0], span);
     }
-    if (name_is(def, "likely") || name_is(def, "unlikely")) return args->items[0];
+    if (name_is(def, "likely") || name_is(def, "unlikely")) {
+        return as_value(b, args->items[0], span);
+    }
     *done_out = false;
     return NULL;
 }

@@ -176,8 +176,30 @@ count_node(Top *top)
     return node;
 }
 
+/* Does a result read a column outside of the aggregates? */
+static bool
+reads_bare(const PlanExpr *e)
+{
+    e = plan__see_through(e);
+    if (e->op == PX_BOUND_COLUMN || (e->flags & PX_FLAG_HAS_SUB) != 0) return true;
+    for (u32 i = 0; i < e->arg_count && e->op != PX_BOUND_AGG; i++) {
+        if (reads_bare(e->arg[i])) return true;
+    }
+    return false;
+}
+
+static bool
+has_bare_result(const Core *core)
+{
+    for (u32 i = 0; i < core->results.count; i++) {
+        if (reads_bare(core->results.items[i])) return true;
+    }
+    return false;
+}
+
 /* One min() or max() of a column: its first row in the column's order is enough, where an index
-   gives that order. */
+   gives that order.  Not for min() beside bare columns: if there are only NULLs, those come from
+   one of the rows that the search for a first value would pass over. */
 static const Query *
 minmax_order(Top *top)
 {
@@ -191,6 +213,7 @@ minmax_order(Top *top)
     OrderTerm *term = query == NULL ? NULL : BIND_NEW(top->b, OrderTerm);
     if (term == NULL) return NULL;
     bool max = (agg->def->flags & FUNC_MAX) != 0;
+    if (!max && has_bare_result(top->core)) return NULL;
     *term = (OrderTerm){
         .expr = agg->args.items[0], .collation = agg->collation, .desc = max, .nulls_last = max};
     query->order = term;
@@ -211,7 +234,10 @@ first_of_order(Top *top, PlanNode *node)
     }
     not_null->arg[0] = top->core->agg[0]->args.items[0];
     bind__finish(not_null);
-    node = plan__filter(b, node, plan__lower(b, not_null, top->env));
+    /* Beside bare columns (of max, whose NULLs come last) a row of NULL is better than none. */
+    if (!has_bare_result(top->core)) {
+        node = plan__filter(b, node, plan__lower(b, not_null, top->env));
+    }
     PlanNode *limit = node == NULL ? NULL : plan__node(b, PLAN_LIMIT, node->columns);
     if (limit == NULL) return NULL;
     limit->input = node;

@@ -29,6 +29,12 @@ static const char *const setup[] = {
 
 static const char *const statements[] = {
     "SELECT * FROM t",
+    "SELECT a FROM t WHERE b IN (SELECT '10' UNION ALL SELECT '30')",
+    "SELECT y FROM u WHERE y IN (SELECT k FROM w) ORDER BY 1",
+    "SELECT min(b), c FROM t WHERE a=4",
+    "SELECT max(b), c FROM t WHERE a=4",
+    "SELECT min(x), z FROM u WHERE x IS NULL",
+    "SELECT likely(b)='10', likely(CAST(b AS INT))='10', unlikely(b)=10 FROM t",
     "SELECT * FROM u",
     "SELECT * FROM w",
     "SELECT a, b+1, c||'!', d*2, typeof(e) FROM t WHERE b=10",
