@@ -48,8 +48,8 @@ slt: full-release ## all sqllogictest files of SLT_DATA, else the sample in the 
 sim: full-debug ## simulator workloads; SEED=n replays one run
 	@python3 tools/run_tests.py sim $(if $(SEED),--seed $(SEED))
 
-fuzz: full-debug ## fuzz one decoder: T=name
-	@python3 tools/run_tests.py fuzz $(if $(T),--target $(T))
+fuzz: setup ## fuzz one decoder: T=name, for SECONDS=60 (needs clang)
+	@tools/fuzz.sh "$(T)" "$(or $(SECONDS),60)"
 
 bench: build-release ## measure beside SQLite
 	@bench/run build/release $(T)

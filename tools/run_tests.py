@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """run_tests.py WHAT -- build and run the tests, and sum them up.
 
-WHAT is test (all that must be green), check (the inner loop), asan, ubsan, tsan, sim or fuzz.  The
-last line of output is "N passed, N failed", alone; status 0 only if nothing failed.  Counted are
+WHAT is test (all that must be green), check (the inner loop), asan, ubsan, tsan or sim.  The last
+line of output is "N passed, N failed", alone; status 0 only if nothing failed.  Counted are
 the cases inside a test program where it prints TAP (the unit tests do), else programs.  A build or
 a sanitizer report that fails counts as one failed case.
 """
@@ -136,15 +136,12 @@ def meson_test(tally, kind, suites=(), exclude=(), multiplier=1):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("test", "check", "asan", "ubsan", "tsan", "sim", "fuzz"))
+    parser.add_argument("what", choices=("test", "check", "asan", "ubsan", "tsan", "sim"))
     parser.add_argument("--seed")
-    parser.add_argument("--target")
     options = parser.parse_args()
     tally = Tally()
     if options.seed:
         os.environ["WEFT_SEED"] = options.seed
-    if options.target:
-        os.environ["WEFT_FUZZ_TARGET"] = options.target
 
     if options.what == "test":
         if build(tally, "release"):
@@ -158,8 +155,8 @@ def main():
         static_checks(tally, with_symbols=(ROOT / "build/release/build.ninja").exists())
         if build(tally, "debug"):
             meson_test(tally, "debug", exclude=("long",), multiplier=4)
-    elif options.what in ("sim", "fuzz"):
-        meson_test(tally, "debug", suites=(options.what,), multiplier=20)
+    elif options.what == "sim":
+        meson_test(tally, "debug", suites=("sim",), multiplier=20)
     elif build(tally, options.what):
         suites = CONCURRENT_SUITES if options.what == "tsan" else ()
         meson_test(tally, options.what, suites=suites, multiplier=8)

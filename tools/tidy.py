@@ -13,6 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COLUMNS = 100
 FUNCTION_LINES = 70
+TEST_FUNCTION_LINES = 120     # Tables of expectations are long.
 FILE_LINES = 1200
 
 # Call -> what to use instead.  In src/ everywhere.
@@ -103,9 +104,10 @@ def check_functions(name, code, found):
             if line.startswith("{") and function:
                 opened = number
         elif line.startswith("}"):
-            if number - opened - 1 > FUNCTION_LINES:
+            most = TEST_FUNCTION_LINES if name.startswith("tests/") else FUNCTION_LINES
+            if number - opened - 1 > most:
                 found.add(f"{name}:{opened}",
-                          f"{function}() has {number - opened - 1} lines, {FUNCTION_LINES} at most",
+                          f"{function}() has {number - opened - 1} lines, {most} at most",
                           "long-function", name, function)
             function, opened = None, 0
 
@@ -117,6 +119,9 @@ def check_calls(name, lines, code, found):
         banned.update(BANNED_ABOVE_RT)
     elif folder == "base":
         banned = {k: v for k, v in BANNED.items() if k not in ("malloc", "realloc", "free", "abort", "calloc")}
+    elif name.startswith("src/rt/sim/"):
+        # The simulated world lives outside the heaps of the processes in it.
+        banned = {k: v for k, v in BANNED.items() if k not in ("malloc", "calloc", "realloc", "free", "abort")}
     elif folder == "rt":
         banned.pop("abort")
     calls = re.compile(r'(?<![\w.>])(' + "|".join(banned) + r')\s*\(')
