@@ -86,13 +86,12 @@ def build(tally, kind):
     return True
 
 
-def environment(kind):
+def environment():
     env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", PYTHONDONTWRITEBYTECODE="1")
     env["ASAN_OPTIONS"] = "detect_stack_use_after_return=0:abort_on_error=0:" \
         + env.get("ASAN_OPTIONS", "")
     env["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1:" + env.get("UBSAN_OPTIONS", "")
     env["TSAN_OPTIONS"] = "halt_on_error=1:second_deadlock_stack=1:" + env.get("TSAN_OPTIONS", "")
-    env["WEFT_BUILD_KIND"] = kind
     return env
 
 
@@ -119,7 +118,7 @@ def meson_test(tally, kind, suites=(), exclude=(), multiplier=1):
         command += ["--suite", suite]
     for suite in exclude:
         command += ["--no-suite", suite]
-    result = run(command, env=environment(kind))
+    result = run(command, env=environment())
     entries = []
     if log.exists():
         entries = [json.loads(line) for line in log.read_text(errors="replace").splitlines()]

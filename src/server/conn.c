@@ -1,5 +1,10 @@
 /*
- * conn.c -- the life of a connection: read lines, run them, send replies, end.
+ * conn.c -- the life of a connection: read lines, run them, send replies, wait, end.
+ *
+ * On a loop the connection has a fiber only while it has something to do: to wait it gives its
+ * fiber and its empty buffers back and leaves its socket to the loop (conn_park); the next bytes
+ * bring a new fiber, which goes on in conn__serve.  Without loops the same code runs on a thread of
+ * its own and waits there.
  *
  * Replies gather in `out` while more whole requests are waiting in `in`, so pipelined requests
  * share system calls; before the connection waits for input, everything is sent.  A client that
@@ -8,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rt/loop.h"
 #include "rt/time.h"
 #include "server/server__quack.h"
 
@@ -116,17 +122,24 @@ is_blank(Slice line)
     return true;
 }
 
-/* Make room and read some bytes; waits.  OK also at the end of input. */
-static Err
-input_read(Conn *conn, u64 deadline_ns)
+/* Move the rest of the input to the front; give empty buffers back. */
+static void
+buffers_tidy(Conn *conn, size_t keep_bytes)
 {
     if (conn->in_at > 0) {
         conn->in.bytes -= conn->in_at;
         memmove(conn->in.p, conn->in.p + conn->in_at, conn->in.bytes);
         conn->in_at = 0;
     }
-    if (conn->in.bytes == 0 && conn->in.capacity > CONN_KEEP_BYTES) buf_free(&conn->in);
-    if (conn->out.bytes == 0 && conn->out.capacity > CONN_KEEP_BYTES) buf_free(&conn->out);
+    if (conn->in.bytes == 0 && conn->in.capacity > keep_bytes) buf_free(&conn->in);
+    if (conn->out.bytes == 0 && conn->out.capacity > keep_bytes) buf_free(&conn->out);
+}
+
+/* Make room and read some bytes; waits.  OK also at the end of input. */
+static Err
+input_read(Conn *conn, u64 deadline_ns)
+{
+    buffers_tidy(conn, CONN_KEEP_BYTES);
     Err err = buf_reserve(&conn->in, READ_BYTES);
     if (err != OK) return err;
     size_t got = 0;
@@ -165,25 +178,49 @@ lines_run(Conn *conn)
     }
 }
 
-/* Wait for input and run what came.  False: the connection ends. */
 static bool
+in_transaction(const Conn *conn)
+{
+    return conn->db != NULL && !weft_autocommit(conn->db);
+}
+
+/* The limit passed without a request. */
+static void
+idle_end(Conn *conn)
+{
+    const char *text = in_transaction(conn)
+                           ? "no request for too long inside a transaction: rolled back"
+                           : "no request for too long";
+    if (quack__error(conn, WEFT_ABORT, "QUACK_IDLE", text) == OK) (void)!conn__flush(conn);
+}
+
+static void conn_wake(void *arg);
+
+typedef enum Turn { TURN_AGAIN, TURN_PARKED, TURN_END } Turn;
+
+/* Run what there is, then get more input: read it if it is there, else park or wait. */
+static Turn
 conn_turn(Conn *conn)
 {
     const ServerOptions *options = &conn->server->options;
+    bool on_loop = rt_loop_current() != RT_LOOP_ANY;
     lines_run(conn);
-    if (!conn__flush(conn) || conn->closing || conn->in_ended) return false;
+    if (!conn__flush(conn) || conn->closing || conn->in_ended) return TURN_END;
 
-    bool in_transaction = conn->db != NULL && !weft_autocommit(conn->db);
-    u64 timeout_ns = in_transaction ? options->transaction_timeout_ns : options->idle_timeout_ns;
-    Err err = input_read(conn, rt_deadline_after(timeout_ns));
-    if (err == OK) return true;
-    if (err == ERR_TIMEOUT) {
-        const char *text = in_transaction
-                               ? "no request for too long inside a transaction: rolled back"
-                               : "no request for too long";
-        if (quack__error(conn, WEFT_ABORT, "QUACK_IDLE", text) == OK) (void)!conn__flush(conn);
+    u64 timeout_ns = in_transaction(conn) ? options->transaction_timeout_ns
+                                          : options->idle_timeout_ns;
+    u64 deadline = rt_deadline_after(timeout_ns);
+    Err err = input_read(conn, on_loop ? 0 : deadline);
+    if (err == OK) return TURN_AGAIN;
+    if (err == ERR_TIMEOUT && on_loop) {
+        buffers_tidy(conn, 0);
+        conn->idle_deadline_ns = deadline;
+        /* After this the connection may already be running elsewhere. */
+        err = rt_socket_when_readable(conn->socket, deadline, conn_wake, conn);
+        return err == OK ? TURN_PARKED : TURN_END;
     }
-    return false;
+    if (err == ERR_TIMEOUT) idle_end(conn);
+    return TURN_END;
 }
 
 /* The peer may still be sending: read on for a while so that our last words are not destroyed by
@@ -200,13 +237,10 @@ conn_linger(Conn *conn)
     }
 }
 
-void
-conn__serve(Conn *conn)
+/* The last things; the transaction goes first, so that nobody waits for it while we take leave. */
+static void
+conn_end(Conn *conn)
 {
-    if (quack__banner(conn) == OK)
-        while (conn_turn(conn)) {
-        }
-    /* The transaction goes first, so that nobody waits for it while we take leave. */
     quack__free(conn->quack);
     conn->quack = NULL;
     rt_mutex_lock(&conn->lock);
@@ -218,4 +252,43 @@ conn__serve(Conn *conn)
     if (!conn->broken && !conn->in_ended) conn_linger(conn);
     buf_free(&conn->in);
     buf_free(&conn->out);
+    server__conn_ended(conn);
+}
+
+static void
+conn_go_on(Conn *conn)
+{
+    Turn turn;
+    do {
+        turn = conn_turn(conn);
+    } while (turn == TURN_AGAIN);
+    if (turn == TURN_END) conn_end(conn);
+}
+
+/* A parked connection has input, lost its peer, was shut down, or its time is over. */
+static void
+conn_wake(void *arg)
+{
+    Conn *conn = arg;
+    Err err = input_read(conn, 0);
+    if (err == OK) {
+        conn_go_on(conn);
+        return;
+    }
+    if (err == ERR_TIMEOUT && rt_now_ns() < conn->idle_deadline_ns) {
+        conn_go_on(conn); /* Woken for nothing. */
+        return;
+    }
+    if (err == ERR_TIMEOUT) idle_end(conn);
+    conn_end(conn);
+}
+
+void
+conn__serve(void *arg)
+{
+    Conn *conn = arg;
+    if (quack__banner(conn) == OK)
+        conn_go_on(conn);
+    else
+        conn_end(conn);
 }

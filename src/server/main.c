@@ -7,6 +7,7 @@
 #include "rt/console.h"
 #include "rt/file.h"
 #include "rt/host.h"
+#include "rt/loop.h"
 #include "rt/task.h"
 #include "rt/time.h"
 #include "server/server.h"
@@ -36,6 +37,7 @@ static const char usage_text[] =
     "  --idle-timeout S          end connections without requests; default 3600\n"
     "  --transaction-timeout S   the same inside a transaction; default 300\n"
     "  --busy-timeout S          longest wait for a row; default 5\n"
+    "  --threads                 a thread for each connection instead of fibers on loops\n"
     "  --drain-timeout S         how long running requests may go on at the end; default 10\n"
     "  --verbose                 log more\n"
     "  --version, --help\n"
@@ -48,7 +50,7 @@ typedef struct Setup {
     char token[TOKEN_BYTES_MAX + 1];
     char unix_address[SERVER_LISTENERS_MAX][256];
     u64 drain_ns;
-    bool verbose, done;
+    bool threads, verbose, done;
 } Setup;
 
 static int
@@ -165,6 +167,8 @@ parse_arguments(Setup *setup, int argc, char **argv)
             setup->options.path = argument;
         } else if (strcmp(argument, "--create") == 0) {
             setup->options.create = true;
+        } else if (strcmp(argument, "--threads") == 0) {
+            setup->threads = true;
         } else if (strcmp(argument, "--verbose") == 0) {
             setup->verbose = true;
         } else if (strcmp(argument, "--version") == 0 || strcmp(argument, "--help") == 0) {
@@ -223,7 +227,8 @@ serve(const Setup *setup)
     ErrMsg msg = {0};
     Server *server = NULL;
     u32 signals = 1u << RT_SIGTERM | 1u << RT_SIGINT;
-    Err err = server_start(rt_process_default(), &setup->options, &server, &msg);
+    Err err = setup->threads ? OK : rt_loops_start(NULL, &msg);
+    if (err == OK) err = server_start(rt_process_default(), &setup->options, &server, &msg);
     if (err != OK) {
         complain(setup->options.path, err_message(&msg));
         err_clear(&msg);
@@ -241,6 +246,7 @@ serve(const Setup *setup)
     if (err != OK) complain("stopping", err_message(&msg));
     err_clear(&msg);
     server_free(server);
+    if (!setup->threads) rt_loops_stop(0);
     rt_process_close(rt_process_default());
     return err == OK ? 0 : 1;
 }

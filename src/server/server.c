@@ -1,13 +1,15 @@
 /*
  * server.c -- listeners, the list of connections, the housekeeper, draining.
  *
- * One acceptor a listener; a task a connection.  The housekeeper joins ended tasks and looks ten
+ * One acceptor a listener; a task for each connection that is not idle (on loops a fiber, else a
+ * thread). The housekeeper joins ended tasks and looks ten
  * times a second at requests that run: it ends those over their time limit and those whose client
  * was reset.  While nothing runs it sleeps.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "rt/loop.h"
 #include "rt/random.h"
 #include "rt/time.h"
 #include "server/server__quack.h"
@@ -79,18 +81,20 @@ conn_free(Conn *conn)
     mem_free(conn);
 }
 
-static void
-conn_task(void *arg)
+void
+server__conn_ended(Conn *conn)
 {
-    Conn *conn = arg;
     Server *server = conn->server;
-    conn__serve(conn);
     rt_mutex_lock(&server->lock);
     conn_unlink(server, conn);
-    conn->next = server->dead;
-    server->dead = conn;
+    bool threaded = conn->thread != NULL;
+    if (threaded) {
+        conn->next = server->dead;
+        server->dead = conn;
+    }
     rt_cond_broadcast(&server->changed, &server->lock);
     rt_mutex_unlock(&server->lock);
+    if (!threaded) conn_free(conn);
 }
 
 /* Join and free connections that ended.  With the lock held; released in between. */
@@ -141,10 +145,12 @@ conn_start(Server *server, RtSocket *socket)
     if (server->conn_count >= server->options.connections_max) refusal = "too many connections";
     if (refusal == NULL) {
         conn->number = ++server->next_number;
-        if (rt_thread_start(server->process, conn_task, conn, "connection", &conn->thread) != OK)
-            refusal = "no task for another connection";
+        Err err = rt_loop_count() > 0 ? rt_spawn(RT_LOOP_ANY, conn__serve, conn, "connection")
+                                      : rt_thread_start(server->process, conn__serve, conn,
+                                                        "connection", &conn->thread);
+        if (err != OK) refusal = "no task for another connection";
     }
-    if (refusal == NULL) {
+    if (refusal == NULL) { /* Its task cannot end before it gets the lock. */
         conn->next = server->conns;
         if (conn->next != NULL) conn->next->prev = conn;
         server->conns = conn;

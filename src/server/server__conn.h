@@ -28,7 +28,7 @@ typedef struct Conn {
     struct Conn *next, *prev; /* In Server.conns, under Server.lock. */
     Server *server;
     RtSocket *socket;
-    RtThread *thread;
+    RtThread *thread;       /* NULL on loops. */
     u64 number;             /* Names the connection to people and in cancel requests. */
     u8 key[CONN_KEY_BYTES]; /* Secret half of a cancel request. */
 
@@ -39,14 +39,15 @@ typedef struct Conn {
     RtU32 stop;      /* Set with ended_by: the row loop looks at it. */
     weft_db *db;     /* Opened by the first request that needs it. */
 
-    Buf in;         /* Bytes read and not yet used: [in_at, in.bytes). */
-    size_t in_at;   /* Start of the current line. */
-    size_t in_seen; /* Bytes of the current line already searched for its end. */
-    bool in_ended;  /* The peer sends no more. */
-    Buf out;        /* Replies not yet sent. */
-    bool closing;   /* No more requests; what `out` holds is still sent. */
-    bool broken;    /* The socket failed: nothing can be sent. */
-    bool trusted;   /* The token was given, or none is asked for. */
+    Buf in;               /* Bytes read and not yet used: [in_at, in.bytes). */
+    size_t in_at;         /* Start of the current line. */
+    size_t in_seen;       /* Bytes of the current line already searched for its end. */
+    bool in_ended;        /* The peer sends no more. */
+    Buf out;              /* Replies not yet sent. */
+    bool closing;         /* No more requests; what `out` holds is still sent. */
+    bool broken;          /* The socket failed: nothing can be sent. */
+    u64 idle_deadline_ns; /* While parked. */
+    bool trusted;         /* The token was given, or none is asked for. */
     QuackState *quack;
 } Conn;
 
@@ -76,8 +77,9 @@ struct Server {
     RtU64 requests, errors, rows, bytes_in, bytes_out, accepted, refused;
 };
 
-/* Serve the connection until it ends.  Runs on a task of its own.  [parks] */
-void conn__serve(Conn *conn);
+/* Serve the connection: until it ends, or on a loop until it waits.  Runs on a task of its own;
+   `arg` is the Conn, which ends with server__conn_ended(). */
+void conn__serve(void *arg);
 /* Send what `out` holds.  False: the socket is broken.  [parks] */
 MUST_CHECK bool conn__flush(Conn *conn);
 /* Open the session if it is not yet.  WEFT_OK or an error of weft_open (db may be set then). */
@@ -85,6 +87,8 @@ int conn__open(Conn *conn);
 /* Interrupt the running request, if there is one; false when idle.  Any task. */
 bool conn__interrupt(Conn *conn, ConnEnd why);
 
+/* The connection is over: it leaves the server's list and is freed, now or after its thread. */
+void server__conn_ended(Conn *conn);
 /* Find connection `number` with this key and interrupt it.  False: no such connection or wrong
    key. */
 bool server__cancel(Server *server, u64 number, const u8 key[CONN_KEY_BYTES]);

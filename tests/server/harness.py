@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 class Context:
     def __init__(self, options, folder):
         self.weftd, self.weft, self.folder = options.weftd, options.weft, folder
-        self.slow = os.environ.get("WEFT_BUILD_KIND", "release") != "release"
+        self.slow = options.slow       # A build with sanitizers: less work, no limits on memory.
         self.number = 0
 
     def path(self, name="app.weft"):
@@ -34,6 +34,7 @@ def main(names):
     parser = argparse.ArgumentParser()
     parser.add_argument("--weftd")
     parser.add_argument("--weft")
+    parser.add_argument("--slow", action="store_true")
     parser.add_argument("only", nargs="*")
     options = parser.parse_args()
     tests = [(name[5:], run) for name, run in names.items()

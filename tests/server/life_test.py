@@ -138,6 +138,36 @@ def test_kill_loses_nothing_acknowledged(t):
     same(sum(len(numbers) for numbers in acknowledged.values()) > 0, True)
 
 
+def test_threads_instead_of_loops(t):
+    with Server(t.weftd, t.path(), "--threads") as server, server.connect() as c:
+        c.run("CREATE TABLE t(a INTEGER PRIMARY KEY)")
+        clients = [server.connect() for _ in range(5)]
+        for number, client in enumerate(clients):
+            client.run("INSERT INTO t VALUES(?)", [number])
+        clients[0].run("BEGIN")
+        for client in clients[1:]:
+            client.close()
+        same(c.query("SELECT count(*) FROM t"), [[5]])
+        same(server.terminate(), 0)
+
+
+def test_many_idle_connections(t):
+    """Idle ones own no stack: what a thousand add to the server's memory stays small."""
+    def resident(server):
+        with open(f"/proc/{server.process.pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    with Server(t.weftd, t.path()) as server:
+        first = [server.connect() for _ in range(100)]
+        before = resident(server)
+        clients = [server.connect() for _ in range(700)]
+        each = (resident(server) - before) / len(clients)
+        same(clients[500].query("SELECT 1"), [[1]])
+        if not t.slow and each > 4096:
+            raise AssertionError(f"{each:.0f} bytes for each idle connection")
+        for client in first + clients:
+            client.close()
+
+
 def test_idle_file_is_complete(t):
     """After a clean stop the database is one file."""
     path = t.path()

@@ -71,16 +71,8 @@ keywords_in_any_case_and_nothing_else(void **state)
         assert_false(sql_keyword_check(SLICE(other, word.bytes)));
     }
     assert_null(sql_keyword_name(sql_keyword_count()).p);
-    static const char *const none[] = {"",
-                                       "a",
-                                       "concurrent",
-                                       "isolation",
-                                       "level",
-                                       "selec",
-                                       "CURRENT\x7f"
-                                       "DATE",
-                                       "rowid",
-                                       "true"};
+    static const char *const none[] = {
+        "", "a", "concurrent", "isolation", "level", "selec", "CURRENT\177DATE", "rowid", "true"};
     for (size_t i = 0; i < COUNT_OF(none); i++)
         assert_false(sql_keyword_check(SLICE(none[i], strlen(none[i]))));
 }
