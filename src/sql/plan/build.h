@@ -194,6 +194,9 @@ PlanNode *plan__join(Binder *b, Core *core, Join *join, Env *outer, Layout **lay
 /* ---- rewrite.c ---- */
 
 bool plan__flatten(Binder *b, Core *core);
+/* push.c: WHERE terms into subqueries; LEFT joins that WHERE makes inner. */
+bool plan__push_down(Binder *b, Join *join);
+bool plan__left_is_inner(const Core *core, const FromItem *item, const ExprList *where);
 
 /* ---- query.c, core.c ---- */
 

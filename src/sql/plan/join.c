@@ -60,6 +60,7 @@ join_setup(Binder *b, Join *join, Core *core, FromList *list, const ExprList *wh
         unit->source = item->source;
         unit->mask = item->mask;
         unit->join = i == 0 ? 0 : item->join;
+        if (!b->ctx->plain && plan__left_is_inner(core, item, where)) unit->join = AST_JOIN_INNER;
         if ((unit->join & AST_JOIN_RIGHT) != 0) {
             join->fixed_order = true;
             join->where_from = i;
@@ -403,6 +404,7 @@ plan_list(Binder *b, Core *core, FromList *list, const ExprList *where, Env *out
     bool want_order = join->order_of != NULL || join->order_group != NULL;
     if (!join_setup(b, join, core, list, where)) return NULL;
     if (join->fixed_order) want_order = false;
+    if (!plan__push_down(b, join)) return NULL;
     Step *steps = BIND_ARRAY(b, Step, list->count);
     if (steps == NULL || !plan__find_order(b, join, steps, want_order)) return NULL;
     PlanNode *node = first_node(b, join, &steps[0], outer, layout_out);
