@@ -368,26 +368,32 @@ record_patch(Slice old, const u16 *column, const Cell *cells, u32 count, Buf *ou
     err = buf_reserve(out, head + (size_t)most + 8);
     if (err != OK) return err;
 
+    /* Runs of columns that stay are copied at once; their ends move by `shift`. */
     u8 *p = out->p + out->bytes;
     u8 *data = p + head;
     u8 *to = data;
+    u32 start = 0, end, run = 0;
+    u32 shift = 0;
     *p++ = 0;
     *p++ = (u8)record.columns;
-    u32 start = 0, end;
     for (u32 i = 0; i < record.columns; i++, p += 2, start = end) {
         Code code = directory_at(&record, i, &end);
         if (start > end || end > record.data_bytes) return ERR_CORRUPT;
-        u32 bytes = end - start;
         const Cell *cell = replacement(column, cells, count, i);
         if (cell != NULL) {
+            u32 bytes;
+            memcpy(to, record.data + run, start - run);
+            to += start - run;
             code = code_of(cell, &bytes);
             put_column(to, cell, code, bytes);
-        } else {
-            memcpy(to, record.data + start, bytes);
+            to += bytes;
+            run = end;
+            shift = (u32)(to - data) - end;
         }
-        to += bytes;
-        store_u16(p, (u16)((u32)code << SMALL_CODE_SHIFT | (u32)(to - data)));
+        store_u16(p, (u16)((u32)code << SMALL_CODE_SHIFT | ((end + shift) & SMALL_END_MAX)));
     }
+    memcpy(to, record.data + run, start - run);
+    to += start - run;
     out->bytes = (size_t)(to - out->p);
     *done_out = true;
     return OK;

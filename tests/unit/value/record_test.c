@@ -160,10 +160,56 @@ damage_is_refused_or_read_within_bounds(void **state)
     buf_free(&out);
 }
 
+/* A record with columns replaced is the record of the replaced cells. */
+static void
+patched_records_are_whole(void **state)
+{
+    (void)state;
+    static const char filler[2200] = "filler";
+    Rng rng;
+    rng_seed(&rng, 4);
+    Buf old = {0}, want = {0}, got = {0};
+    u32 patched = 0;
+    for (u32 n = 0; n < 20000; n++) {
+        Cell cells[6], fresh[3];
+        u16 column[3];
+        u32 count = 1 + (u32)rng_below(&rng, 6), changes = 1 + (u32)rng_below(&rng, 3);
+        for (u32 i = 0; i < count + changes; i++) {
+            Cell *cell = i < count ? &cells[i] : &fresh[i - count];
+            switch (rng_below(&rng, 5)) {
+            case 0: *cell = cell_null(); break;
+            case 1: *cell = cell_int((i64)rng_next(&rng) >> rng_below(&rng, 64)); break;
+            case 2: *cell = cell_real((f64)rng_below(&rng, 9) / 2); break;
+            case 3: *cell = cell_text(filler, rng_below(&rng, 20)); break;
+            default: *cell = cell_blob(filler, rng_below(&rng, 40) == 0 ? sizeof(filler) : 3);
+            }
+        }
+        buf_clear(&old);
+        buf_clear(&want);
+        buf_clear(&got);
+        assert_int_equal(record_encode(cells, count, &old), OK);
+        for (u32 i = 0; i < changes; i++) {
+            column[i] = (u16)rng_below(&rng, count);
+            cells[column[i]] = fresh[i];
+        }
+        assert_int_equal(record_encode(cells, count, &want), OK);
+        bool done;
+        assert_int_equal(record_patch(buf_slice(&old), column, fresh, changes, &got, &done), OK);
+        if (!done) continue;
+        patched++;
+        assert_true(slice_equal(buf_slice(&got), buf_slice(&want)));
+    }
+    assert_true(patched > 15000);
+    buf_free(&old);
+    buf_free(&want);
+    buf_free(&got);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(patched_records_are_whole),
         cmocka_unit_test(records_have_the_documented_bytes),
         cmocka_unit_test(rows_round_trip),
         cmocka_unit_test(wide_records_begin_where_they_must),
