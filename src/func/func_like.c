@@ -81,6 +81,53 @@ match_one(const Wildcards *wild, const u8 **pattern, const u8 *pattern_end, cons
     return c == wild->any_one && !escaped && wild->any_one != 0;
 }
 
+/* A byte of a pattern that stands for itself and is ASCII. */
+static inline bool
+is_plain(const Wildcards *wild, u8 c)
+{
+    return c < 0x80 && c != wild->any_run && c != wild->any_one && c != wild->escape &&
+           !(wild->sets && c == '[');
+}
+
+static inline bool
+is_letter(u32 c)
+{
+    return folded(c) >= 'a' && folded(c) <= 'z';
+}
+
+/* The first byte that the plain pattern byte `c` matches, or `end`. */
+static const u8 *
+find_plain(const Wildcards *wild, u8 c, const u8 *p, const u8 *end)
+{
+    if (!wild->fold || !is_letter(c)) {
+        const u8 *found = memchr(p, c, (size_t)(end - p));
+        return found == NULL ? end : found;
+    }
+    u8 small = c | 0x20;
+    while (p < end && (*p | 0x20) != small) {
+        p++;
+    }
+    return p;
+}
+
+/* Pass over plain bytes that are equal; false when two differ. */
+static bool
+match_plain(const Wildcards *wild, const u8 **pattern, const u8 *pattern_end, const u8 **text,
+            const u8 *text_end)
+{
+    const u8 *p = *pattern, *t = *text;
+    bool equal = true;
+    while (p < pattern_end && t < text_end && is_plain(wild, *p)) {
+        equal = *p == *t || (wild->fold && is_letter(*p) && (*p | 0x20) == (*t | 0x20));
+        if (!equal) break;
+        p++;
+        t++;
+    }
+    *pattern = p;
+    *text = t;
+    return equal;
+}
+
 static bool
 match(const Wildcards *wild, Slice pattern, Slice text)
 {
@@ -88,21 +135,31 @@ match(const Wildcards *wild, Slice pattern, Slice text)
     const u8 *t = text.p, *t_end = t + text.bytes;
     const u8 *back_pattern = NULL, *back_text = NULL;
     for (;;) {
-        if (p < p_end) {
+        bool equal = match_plain(wild, &p, p_end, &t, t_end);
+        if (equal && p < p_end) {
             const u8 *after = p;
             if (wild->any_run != 0 && next(&after, p_end) == wild->any_run) {
                 p = back_pattern = after;
                 back_text = t;
                 if (p == p_end) return true;
+            } else if (match_one(wild, &p, p_end, &t, t_end)) {
                 continue;
+            } else {
+                equal = false;
             }
-            if (match_one(wild, &p, p_end, &t, t_end)) continue;
-        } else if (t == t_end) {
+        } else if (equal && t == t_end) {
             return true;
+        } else {
+            equal = false;
         }
-        if (back_pattern == NULL || back_text >= t_end) return false;
-        (void)next(&back_text, t_end);
-        p = back_pattern;
+        if (!equal) {
+            /* Back to the last run: it takes one character more. */
+            if (back_pattern == NULL || back_text >= t_end) return false;
+            (void)next(&back_text, t_end);
+            p = back_pattern;
+        }
+        /* Behind a run: on to where the next plain byte can match. */
+        if (is_plain(wild, *p)) back_text = find_plain(wild, *p, back_text, t_end);
         t = back_text;
     }
 }
