@@ -2,6 +2,7 @@
  * util_api.c -- memory, versions, words and other calls that need no connection.
  */
 #include "capi/capi.h"
+#include "rt/host.h"
 
 #include "rt/process.h"
 #include "rt/random.h"
@@ -23,7 +24,10 @@ sqlite3_libversion_number(void)
 const char *
 sqlite3_sourceid(void)
 {
-    return SQLITE_SOURCE_ID;
+    /* Some programs compare it with what they were compiled against (SQLite's own shell does), so
+       it can be given from outside. */
+    const char *given = rt_env("WEFT_SQLITE_SOURCE_ID");
+    return given != NULL ? given : SQLITE_SOURCE_ID;
 }
 
 int
