@@ -5,23 +5,15 @@
 
 #include "exec/exec__write.h"
 
-Err
-exec__point_open(Exec *exec)
+/* Result columns that read the row, or none: programs. */
+static Err
+open_columns(Exec *exec, ExecPoint *point, const PlanNode *project)
 {
-    const PlanNode *plan = exec->plan->root;
-    const PlanNode *project = plan->kind == PLAN_PROJECT ? plan : NULL;
-    const PlanNode *scan = project != NULL ? plan->input : plan;
-    if (scan->kind != PLAN_SCAN || !exec__scan_is_single(&scan->u.scan)) return OK;
-    bool covering = scan->u.scan.covering && scan->u.scan.index != NULL;
-    if (scan->u.scan.low != NULL || scan->u.scan.high != NULL || covering) return OK;
-    ExecPoint *point = ARENA_NEW(&exec->arena, ExecPoint);
-    if (point == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
-    point->scan = (Scan *)exec->node[scan->number];
-    point->columns = plan->columns;
-    point->pass = ARENA_NEW_ARRAY(&exec->arena, u32, MAX_OF(plan->columns, 1u));
-    point->program = ARENA_NEW_ARRAY(&exec->arena, ExecProgram *, MAX_OF(plan->columns, 1u));
+    u32 columns = MAX_OF(point->columns, 1u);
+    point->pass = ARENA_NEW_ARRAY(&exec->arena, u32, columns);
+    point->program = ARENA_NEW_ARRAY(&exec->arena, ExecProgram *, columns);
     if (point->pass == NULL || point->program == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
-    for (u32 i = 0; i < plan->columns; i++) {
+    for (u32 i = 0; i < point->columns; i++) {
         point->pass[i] = i;
         if (project == NULL) continue;
         const PlanExpr *expr = project->u.project.expr[i];
@@ -34,6 +26,33 @@ exec__point_open(Exec *exec)
     }
     exec->point = point;
     return OK;
+}
+
+/* SELECT without FROM. */
+static Err
+open_expressions(Exec *exec, const PlanNode *project)
+{
+    ExecPoint *point = ARENA_NEW(&exec->arena, ExecPoint);
+    if (point == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    point->columns = project->columns;
+    return open_columns(exec, point, project);
+}
+
+Err
+exec__point_open(Exec *exec)
+{
+    const PlanNode *plan = exec->plan->root;
+    const PlanNode *project = plan->kind == PLAN_PROJECT ? plan : NULL;
+    const PlanNode *scan = project != NULL ? plan->input : plan;
+    if (project != NULL && scan->kind == PLAN_ONE_ROW) return open_expressions(exec, project);
+    if (scan->kind != PLAN_SCAN || !exec__scan_is_single(&scan->u.scan)) return OK;
+    bool covering = scan->u.scan.covering && scan->u.scan.index != NULL;
+    if (scan->u.scan.low != NULL || scan->u.scan.high != NULL || covering) return OK;
+    ExecPoint *point = ARENA_NEW(&exec->arena, ExecPoint);
+    if (point == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    point->scan = (Scan *)exec->node[scan->number];
+    point->columns = plan->columns;
+    return open_columns(exec, point, project);
 }
 
 /* The key of the row in the table's tree; *found_out false: there is no such row; *handled_out
@@ -72,18 +91,16 @@ find_key(Exec *exec, Scan *scan, u8 *rowid_key, Slice *key_out, bool *found_out,
     return err == OK ? OK : exec__fail(exec, err, NULL);
 }
 
-/* Result columns from the scan's row. */
+/* Result columns from the scan's row, if there is a scan. */
 static Err
-project(Exec *exec, const ExecPoint *point)
+project(Exec *exec, const ExecPoint *point, const Cell *row, Arena *arena)
 {
-    Scan *scan = point->scan;
     for (u32 i = 0; i < point->columns; i++) {
         if (point->program[i] == NULL) {
-            exec->row[i] = scan->row[point->pass[i]];
+            exec->row[i] = row[point->pass[i]];
             continue;
         }
-        Err err = exec__eval_in(exec, point->program[i], scan->row, &scan->node.bytes,
-                                &exec->row[i]);
+        Err err = exec__eval_in(exec, point->program[i], row, arena, &exec->row[i]);
         if (err != OK) return err;
     }
     return OK;
@@ -94,6 +111,10 @@ exec__point_step(Exec *exec, bool *row_out, bool *handled_out)
 {
     ExecPoint *point = exec->point;
     Scan *scan = point->scan;
+    if (scan == NULL) {
+        point->done = *handled_out = *row_out = true;
+        return project(exec, point, NULL, &exec->run_arena);
+    }
     const PlanScan *plan = &scan->node.plan->u.scan;
     u8 rowid_key[TABLE_KEY_BYTES];
     Slice key = SLICE_NONE, record;
@@ -121,5 +142,5 @@ exec__point_step(Exec *exec, bool *row_out, bool *handled_out)
     if (err != OK || !keep) return err;
     scan->node.counters.rows++;
     *row_out = true;
-    return project(exec, point);
+    return project(exec, point, scan->row, &scan->node.bytes);
 }

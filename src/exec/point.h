@@ -2,15 +2,15 @@
  * point.h -- the direct path: one row by its whole key, without batches (private to exec/).
  *
  * A plan that is a scan of one row at most, perhaps under a projection, runs as one function: key,
- * look-up, filter, result columns.  It gives what the operators would give; a key value that is
- * not of the plain kind goes through them.
+ * look-up, filter, result columns.  So does a SELECT without FROM.  It gives what the operators
+ * would give; a key value that is not of the plain kind goes through them.
  */
 #pragma once
 
 #include "exec/scan.h"
 
 typedef struct ExecPoint {
-    Scan *scan;
+    Scan *scan; /* NULL: SELECT without FROM. */
     u32 columns;
     ExecProgram **program; /* Per result column; NULL entries: `pass`. */
     u32 *pass;             /* Cell of the scan's row. */

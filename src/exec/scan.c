@@ -391,8 +391,7 @@ scan_reset(Exec *exec, ExecNode *node)
     scan->state = SCAN_NEW;
     scan->run = (StoreRun){.end = true};
     scan->run_next = 0;
-    store_cursor_close(scan->cursor);
-    scan->cursor = NULL;
+    if (scan->cursor != NULL) store_cursor_rebind(scan->cursor, NULL, TREE_NONE);
     scan->cursor_bind = 0;
 }
 

@@ -55,7 +55,7 @@ store_cursor_rebind(StoreCursor *cursor, StoreTxn *txn, TreeId tree_id)
 {
     cursor->txn = txn;
     cursor->tree_id = tree_id;
-    cursor->tree = store__tree(txn->store, tree_id);
+    cursor->tree = txn != NULL ? store__tree(txn->store, tree_id) : NULL;
     cursor->side = CURSOR_NOWHERE;
     cursor->leaf = NULL;
     cursor->current = NULL;

@@ -169,7 +169,8 @@ typedef enum StoreSeek {
 } StoreSeek;
 
 MUST_CHECK Err store_cursor_open(StoreTxn *txn, TreeId tree, StoreCursor **cursor_out);
-/* Point an open cursor at another tree or transaction without allocating. */
+/* Point an open cursor at another tree or transaction without allocating.  txn NULL detaches it: the
+   transaction may end, and only this function and close may follow. */
 void store_cursor_rebind(StoreCursor *cursor, StoreTxn *txn, TreeId tree);
 void store_cursor_close(StoreCursor *cursor); /* NULL is allowed. */
 /* Move; found_out false means there is no such entry.  [parks] */
