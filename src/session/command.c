@@ -7,18 +7,9 @@
  * catalog after the change with the session until the transaction ends.
  */
 #include "exec/index_build.h"
-#include "session/session__impl.h"
+#include "session/ddl__impl.h"
 
 #define DDL_RESTARTS_MAX 200u
-
-/* Where a schema change happens. */
-typedef struct Ddl {
-    Session *session;
-    Stmt *stmt;
-    u32 database;
-    DdlContext context;
-    ErrMsg msg;
-} Ddl;
 
 Err
 rows__add(Stmt *stmt, const Cell *cells)
@@ -71,8 +62,8 @@ ddl_database(Session *session, const AstName *schema, bool temp, u32 *database_o
 
 /* Set up the change of one database; in single mode this takes its token, which may mean a fresh
    snapshot and so another catalog: look names up afterwards. */
-static Err
-ddl_context(Ddl *ddl, u32 database)
+Err
+ddl__context(Ddl *ddl, u32 database)
 {
     SessionDb *db = &ddl->session->db[database];
     Err err = session__ensure_token(ddl->session, (i32)database);
@@ -89,15 +80,15 @@ ddl_context(Ddl *ddl, u32 database)
     return OK;
 }
 
-static Err
-ddl_fail(Ddl *ddl, Err err)
+Err
+ddl__fail(Ddl *ddl, Err err)
 {
     return session__fail(ddl->session, err, &ddl->msg);
 }
 
 /* Keep writers of the table out, and make those that come later notice. */
-static Err
-lock_for_change(Ddl *ddl, const TableDef *table)
+Err
+ddl__lock(Ddl *ddl, const TableDef *table)
 {
     Session *session = ddl->session;
     StoreTxn *txn = session->db[ddl->database].txn;
@@ -114,8 +105,8 @@ lock_for_change(Ddl *ddl, const TableDef *table)
 }
 
 /* The change is made: `catalog` is what the session sees from now on. */
-static void
-ddl_done(Ddl *ddl, Catalog *catalog)
+void
+ddl__done(Ddl *ddl, Catalog *catalog)
 {
     session__set_own_catalog(ddl->session, ddl->database, catalog);
     ddl->context.old = catalog;
@@ -134,12 +125,12 @@ check_expr(Ddl *ddl, const PlanContext *context, const TableDef *table, const ch
     Err err = plan_bind_table_expr(context, &arena, table, SLICE(sql, strlen(sql)), use, &expr,
                                    &ddl->msg);
     arena_free(&arena);
-    return err == OK ? OK : ddl_fail(ddl, err);
+    return err == OK ? OK : ddl__fail(ddl, err);
 }
 
 /* Expressions of the new table must mean something. */
-static Err
-check_table(Ddl *ddl, const TableDef *table)
+Err
+ddl__check_table(Ddl *ddl, const TableDef *table)
 {
     CatalogView view;
     PlanContext context;
@@ -159,8 +150,8 @@ check_table(Ddl *ddl, const TableDef *table)
 }
 
 /* Run a statement inside the change; *row_out: it gave a row. */
-static Err
-run_counted(Ddl *ddl, const char *sql, bool *row_out)
+Err
+ddl__run_counted(Ddl *ddl, const char *sql, bool *row_out)
 {
     Session *session = ddl->session;
     AstStatement *ast;
@@ -190,14 +181,14 @@ run_counted(Ddl *ddl, const char *sql, bool *row_out)
     exec_close(exec);
     plan_release(plan);
     arena_free(&arena);
-    return err == OK ? OK : ddl_fail(ddl, err);
+    return err == OK ? OK : ddl__fail(ddl, err);
 }
 
-static Err
-run_internal(Ddl *ddl, const char *sql)
+Err
+ddl__run(Ddl *ddl, const char *sql)
 {
     bool row;
-    return run_counted(ddl, sql, &row);
+    return ddl__run_counted(ddl, sql, &row);
 }
 
 /* Plan the SELECT of CREATE TABLE AS for the names and types of its columns. */
@@ -217,7 +208,7 @@ plan_select(Ddl *ddl, const AstCreateTable *ast, Plan **plan_out)
         .u.select = ast->as_select,
     };
     Err err = plan_prepare(&context, &select, ddl->context.sql, plan_out, &ddl->msg);
-    return err == OK ? OK : ddl_fail(ddl, err);
+    return err == OK ? OK : ddl__fail(ddl, err);
 }
 
 static const char *
@@ -262,7 +253,7 @@ create_table_as(Ddl *ddl, const AstCreateTable *ast)
     const char **name = ARENA_NEW_ARRAY(&arena, const char *, plan->column_count + 1);
     const char **type = ARENA_NEW_ARRAY(&arena, const char *, plan->column_count + 1);
     if (name == NULL || type == NULL) {
-        err = ddl_fail(ddl, ERR_NOMEM);
+        err = ddl__fail(ddl, ERR_NOMEM);
         goto done;
     }
     err = distinct_names(&arena, plan, name);
@@ -275,10 +266,10 @@ create_table_as(Ddl *ddl, const AstCreateTable *ast)
     }
     err = ddl_create_table_as(&ddl->context, ast, plan->column_count, name, type, &catalog);
     if (err != OK) {
-        err = ddl_fail(ddl, err);
+        err = ddl__fail(ddl, err);
         goto done;
     }
-    ddl_done(ddl, catalog);
+    ddl__done(ddl, catalog);
     Buf sql = {0};
     err = buf_printf(&sql, "INSERT INTO %s.", ddl->session->db[ddl->database].name);
     if (err == OK) err = sql_name_append(&sql, ast->name.text, true);
@@ -286,7 +277,7 @@ create_table_as(Ddl *ddl, const AstCreateTable *ast)
     Slice select = span_slice(ddl->context.sql, ast->as_select->span);
     if (err == OK) err = buf_append(&sql, select.p, select.bytes);
     if (err == OK) err = buf_append_byte(&sql, 0);
-    err = err == OK ? run_internal(ddl, (const char *)sql.p) : ddl_fail(ddl, err);
+    err = err == OK ? ddl__run(ddl, (const char *)sql.p) : ddl__fail(ddl, err);
     buf_free(&sql);
 
 done:
@@ -306,15 +297,15 @@ create_table(Ddl *ddl, const AstCreateTable *ast)
 {
     u32 database;
     Err err = ddl_database(ddl->session, &ast->schema, ast->temp, &database);
-    if (err == OK) err = ddl_context(ddl, database);
+    if (err == OK) err = ddl__context(ddl, database);
     if (err != OK) return err;
     if (ast->if_not_exists && exists_already(ddl, &ast->name)) return OK;
     if (ast->as_select != NULL) return create_table_as(ddl, ast);
     Catalog *catalog;
     err = ddl_create_table(&ddl->context, ast, &catalog);
-    if (err != OK) return ddl_fail(ddl, err);
-    ddl_done(ddl, catalog);
-    return check_table(ddl, catalog_find_table(catalog, ast->name.text));
+    if (err != OK) return ddl__fail(ddl, err);
+    ddl__done(ddl, catalog);
+    return ddl__check_table(ddl, catalog_find_table(catalog, ast->name.text));
 }
 
 /* ---- CREATE INDEX, VIEW, TRIGGER ---- */
@@ -343,10 +334,10 @@ fill_index(Ddl *ddl, const IndexDef *index)
     session__catalog_view(session, &view);
     session__plan_context(session, &view, &context);
     Err err = plan_index_build(&context, index->table, index, &plan, &ddl->msg);
-    if (err != OK) return ddl_fail(ddl, err);
+    if (err != OK) return ddl__fail(ddl, err);
     err = exec_index_build(plan, index, &session->exec_env, session->txn, &ddl->msg);
     plan_release(plan);
-    return err == OK ? OK : ddl_fail(ddl, err);
+    return err == OK ? OK : ddl__fail(ddl, err);
 }
 
 static Err
@@ -354,21 +345,21 @@ create_index(Ddl *ddl, const AstCreateIndex *ast)
 {
     u32 database;
     Err err = index_database(ddl, ast, &database);
-    if (err == OK) err = ddl_context(ddl, database);
+    if (err == OK) err = ddl__context(ddl, database);
     if (err != OK) return err;
     if (ast->if_not_exists && catalog_find_index(ddl->context.old, ast->name.text) != NULL) {
         return OK;
     }
     const TableDef *table = catalog_find_table(ddl->context.old, ast->table.text);
     if (table != NULL && !table->is_view && !table->is_system) {
-        err = lock_for_change(ddl, table);
+        err = ddl__lock(ddl, table);
         if (err != OK) return err;
     }
     Catalog *catalog;
     const IndexDef *index;
     err = ddl_create_index(&ddl->context, ast, &catalog, &index);
-    if (err != OK) return ddl_fail(ddl, err);
-    ddl_done(ddl, catalog);
+    if (err != OK) return ddl__fail(ddl, err);
+    ddl__done(ddl, catalog);
     return fill_index(ddl, index);
 }
 
@@ -377,13 +368,13 @@ create_view(Ddl *ddl, const AstCreateView *ast)
 {
     u32 database;
     Err err = ddl_database(ddl->session, &ast->schema, ast->temp, &database);
-    if (err == OK) err = ddl_context(ddl, database);
+    if (err == OK) err = ddl__context(ddl, database);
     if (err != OK) return err;
     if (ast->if_not_exists && exists_already(ddl, &ast->name)) return OK;
     Catalog *catalog;
     err = ddl_create_view(&ddl->context, ast, &catalog);
-    if (err != OK) return ddl_fail(ddl, err);
-    ddl_done(ddl, catalog);
+    if (err != OK) return ddl__fail(ddl, err);
+    ddl__done(ddl, catalog);
     return OK;
 }
 
@@ -406,17 +397,17 @@ create_trigger(Ddl *ddl, const AstCreateTrigger *ast)
                                  "temporary triggers on tables of another database are not "
                                  "supported yet");
     }
-    Err err = ddl_context(ddl, database);
+    Err err = ddl__context(ddl, database);
     if (err != OK) return err;
     if (ast->if_not_exists && catalog_find_trigger(ddl->context.old, ast->name.text) != NULL) {
         return OK;
     }
-    if (table != NULL && !table->is_view) err = lock_for_change(ddl, table);
+    if (table != NULL && !table->is_view) err = ddl__lock(ddl, table);
     Catalog *catalog;
     if (err != OK) return err;
     err = ddl_create_trigger(&ddl->context, ast, &catalog);
-    if (err != OK) return ddl_fail(ddl, err);
-    ddl_done(ddl, catalog);
+    if (err != OK) return ddl__fail(ddl, err);
+    ddl__done(ddl, catalog);
     return OK;
 }
 
@@ -450,25 +441,25 @@ drop_table(Ddl *ddl, const AstDrop *ast, bool wants_view)
                                             : "use DROP VIEW to delete view %s",
                                  table->name);
     }
-    Err err = ddl_context(ddl, table->database);
+    Err err = ddl__context(ddl, table->database);
     if (err != OK) return err;
     table = catalog_find_table(ddl->context.old, ast->name.text);
     if (table == NULL) return session_set_error(session, ERR_SCHEMA, "%s", err_text(ERR_SCHEMA));
-    err = table->is_view ? OK : lock_for_change(ddl, table);
+    err = table->is_view ? OK : ddl__lock(ddl, table);
     if (err != OK) return err;
     if (table->autoincrement) {
         Buf sql = {0};
         err = buf_printf(&sql, "DELETE FROM %s.sqlite_sequence WHERE name=", table->schema);
         if (err == OK) err = sql_string_append(&sql, SLICE(table->name, strlen(table->name)));
         if (err == OK) err = buf_append_byte(&sql, 0);
-        err = err == OK ? run_internal(ddl, (const char *)sql.p) : ddl_fail(ddl, err);
+        err = err == OK ? ddl__run(ddl, (const char *)sql.p) : ddl__fail(ddl, err);
         buf_free(&sql);
         if (err != OK) return err;
     }
     Catalog *catalog;
     err = ddl_drop_table(&ddl->context, table, &catalog);
-    if (err != OK) return ddl_fail(ddl, err);
-    ddl_done(ddl, catalog);
+    if (err != OK) return ddl__fail(ddl, err);
+    ddl__done(ddl, catalog);
     return OK;
 }
 
@@ -479,18 +470,18 @@ drop_index(Ddl *ddl, const AstDrop *ast)
     session__catalog_view(ddl->session, &view);
     const IndexDef *index = catalog_view_index(&view, ast->schema.text, ast->name.text, NULL);
     if (index == NULL) return ast->if_exists ? OK : no_such(ddl->session, "index", ast);
-    Err err = ddl_context(ddl, index->table->database);
+    Err err = ddl__context(ddl, index->table->database);
     if (err != OK) return err;
     index = catalog_find_index(ddl->context.old, ast->name.text);
     if (index == NULL) {
         return session_set_error(ddl->session, ERR_SCHEMA, "%s", err_text(ERR_SCHEMA));
     }
-    err = lock_for_change(ddl, index->table);
+    err = ddl__lock(ddl, index->table);
     if (err != OK) return err;
     Catalog *catalog;
     err = ddl_drop_index(&ddl->context, index, &catalog);
-    if (err != OK) return ddl_fail(ddl, err);
-    ddl_done(ddl, catalog);
+    if (err != OK) return ddl__fail(ddl, err);
+    ddl__done(ddl, catalog);
     return OK;
 }
 
@@ -505,7 +496,7 @@ drop_trigger(Ddl *ddl, const AstDrop *ast)
         trigger = catalog_view_trigger(&view, ast->schema.text, ast->name.text, &database);
     }
     if (trigger == NULL) return ast->if_exists ? OK : no_such(ddl->session, "trigger", ast);
-    Err err = ddl_context(ddl, database);
+    Err err = ddl__context(ddl, database);
     if (err != OK) return err;
     trigger = catalog_find_trigger(ddl->context.old, ast->name.text);
     if (trigger == NULL) {
@@ -513,152 +504,13 @@ drop_trigger(Ddl *ddl, const AstDrop *ast)
     }
     const TableDef *table = catalog_find_table(ddl->context.old,
                                                SLICE(trigger->table, strlen(trigger->table)));
-    err = table == NULL || table->is_view ? OK : lock_for_change(ddl, table);
+    err = table == NULL || table->is_view ? OK : ddl__lock(ddl, table);
     if (err != OK) return err;
     Catalog *catalog;
     err = ddl_drop_trigger(&ddl->context, trigger, &catalog);
-    if (err != OK) return ddl_fail(ddl, err);
-    ddl_done(ddl, catalog);
+    if (err != OK) return ddl__fail(ddl, err);
+    ddl__done(ddl, catalog);
     return OK;
-}
-
-/* ---- ALTER TABLE ---- */
-
-/* Existing rows must pass the constraints that came with the new column. */
-static Err
-check_added_column(Ddl *ddl, const TableDef *table, u32 checks_before)
-{
-    Session *session = ddl->session;
-    for (u32 i = checks_before; i < table->check_count; i++) {
-        Buf sql = {0};
-        Err err = buf_printf(&sql, "SELECT 1 FROM %s.", table->schema);
-        if (err == OK) err = sql_name_append(&sql, SLICE(table->name, strlen(table->name)), true);
-        if (err == OK) err = buf_printf(&sql, " WHERE NOT (%s) LIMIT 1", table->check[i].sql);
-        if (err == OK) err = buf_append_byte(&sql, 0);
-        bool row = false;
-        err = err == OK ? run_counted(ddl, (const char *)sql.p, &row) : ddl_fail(ddl, err);
-        buf_free(&sql);
-        if (err != OK) return err;
-        if (row) return session_set_error(session, ERR_SQL, "CHECK constraint failed");
-    }
-    return OK;
-}
-
-/* Say where an error that a dropped column caused stands. */
-static Err
-after_drop(Ddl *ddl, Err err, const char *what, const char *name)
-{
-    char *text = mem_strdup(err_message(session_error(ddl->session)));
-    err = session_set_error(ddl->session, err, "error in %s %s after drop column: %s", what, name,
-                            text == NULL ? "" : text);
-    mem_free(text);
-    return err;
-}
-
-/* Every view must still mean something. */
-static Err
-check_views(Ddl *ddl)
-{
-    const Catalog *catalog = ddl->context.old;
-    for (u32 i = 0; i < catalog_table_count(catalog); i++) {
-        const TableDef *view = catalog_table_at(catalog, i);
-        if (!view->is_view) continue;
-        Buf sql = {0};
-        bool row;
-        Err err = buf_printf(&sql, "SELECT 1 FROM (SELECT * FROM %s.", view->schema);
-        if (err == OK) err = sql_name_append(&sql, SLICE(view->name, strlen(view->name)), true);
-        if (err == OK) err = buf_append_text(&sql, ") LIMIT 0");
-        if (err == OK) err = buf_append_byte(&sql, 0);
-        err = err == OK ? run_counted(ddl, (const char *)sql.p, &row) : ddl_fail(ddl, err);
-        buf_free(&sql);
-        if (err == ERR_SQL) return after_drop(ddl, err, "view", view->name);
-        if (err != OK) return err;
-    }
-    return OK;
-}
-
-static Err
-alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
-{
-    Session *session = ddl->session;
-    Catalog *catalog = NULL;
-    u32 checks = table->check_count;
-    Err err = table->is_view ? OK : lock_for_change(ddl, table);
-    if (err != OK) return err;
-    switch (ast->kind) {
-    case AST_ALTER_ADD_COLUMN: err = ddl_add_column(&ddl->context, table, ast, &catalog); break;
-    case AST_ALTER_DROP_COLUMN: err = ddl_drop_column(&ddl->context, table, ast, &catalog); break;
-    case AST_ALTER_RENAME_TABLE: err = ddl_rename_table(&ddl->context, table, ast, &catalog); break;
-    default:
-        return session_set_error(session, ERR_UNSUPPORTED,
-                                 "this form of ALTER TABLE is not supported yet");
-    }
-    if (err != OK) return ddl_fail(ddl, err);
-    bool renamed_counter = ast->kind == AST_ALTER_RENAME_TABLE && table->autoincrement;
-    char *old_name = mem_strdup(table->name);
-    ddl_done(ddl, catalog);
-    Slice name = ast->kind == AST_ALTER_RENAME_TABLE ? ast->new_name.text : ast->table.text;
-    table = catalog_find_table(catalog, name);
-    if (renamed_counter && old_name != NULL) {
-        Buf sql = {0};
-        err = buf_printf(&sql, "UPDATE %s.sqlite_sequence SET name=", table->schema);
-        if (err == OK) err = sql_string_append(&sql, name);
-        if (err == OK) err = buf_append_text(&sql, " WHERE name=");
-        if (err == OK) err = sql_string_append(&sql, SLICE(old_name, strlen(old_name)));
-        if (err == OK) err = buf_append_byte(&sql, 0);
-        err = err == OK ? run_internal(ddl, (const char *)sql.p) : ddl_fail(ddl, err);
-        buf_free(&sql);
-    }
-    mem_free(old_name);
-    if (err != OK) return err;
-    err = check_table(ddl, table);
-    bool drops = ast->kind == AST_ALTER_DROP_COLUMN;
-    if (err != OK) return drops ? after_drop(ddl, err, "table", table->name) : err;
-    if (drops) return check_views(ddl);
-    return ast->kind == AST_ALTER_ADD_COLUMN ? check_added_column(ddl, table, checks) : OK;
-}
-
-static Err
-alter_table(Ddl *ddl, const AstAlter *ast)
-{
-    Session *session = ddl->session;
-    CatalogView view;
-    session__catalog_view(session, &view);
-    Slice name = ast->table.text;
-    const TableDef *table = catalog_view_table(&view, ast->schema.text, name, NULL);
-    if (table == NULL) {
-        return session_set_error(session, ERR_SQL, "no such table: %.*s", (int)name.bytes,
-                                 (const char *)name.p);
-    }
-    Err err = ddl_context(ddl, table->database);
-    if (err != OK) return err;
-    table = catalog_find_table(ddl->context.old, name);
-    if (table == NULL) return session_set_error(session, ERR_SCHEMA, "%s", err_text(ERR_SCHEMA));
-    if (table->is_system) {
-        return session_set_error(session, ERR_SQL, "table %s may not be altered", table->name);
-    }
-    if (table->is_view && ast->kind == AST_ALTER_ADD_COLUMN) {
-        return session_set_error(session, ERR_SQL, "Cannot add a column to a view");
-    }
-    if (table->is_view && ast->kind != AST_ALTER_DROP_COLUMN) {
-        return session_set_error(session, ERR_SQL, "view %s may not be altered", table->name);
-    }
-    Slice new_name = ast->new_name.text;
-    if (ast->kind == AST_ALTER_RENAME_TABLE) {
-        if (new_name.bytes >= 7 &&
-            slice_equal_nocase(SLICE(new_name.p, 7), SLICE_LITERAL("sqlite_"))) {
-            return session_set_error(session, ERR_SQL,
-                                     "object name reserved for internal use: %.*s",
-                                     (int)new_name.bytes, (const char *)new_name.p);
-        }
-        if (catalog_find_table(ddl->context.old, new_name) != NULL ||
-            catalog_find_index(ddl->context.old, new_name) != NULL) {
-            return session_set_error(session, ERR_SQL,
-                                     "there is already another table or index with this name: %.*s",
-                                     (int)new_name.bytes, (const char *)new_name.p);
-        }
-    }
-    return alter_found(ddl, table, ast);
 }
 
 /* ---- REINDEX ---- */
@@ -701,7 +553,7 @@ index_uses(const IndexDef *index, Slice collation)
 static Err
 reindex_table(Ddl *ddl, const TableDef *table, Slice collation)
 {
-    Err err = table->is_view ? OK : lock_for_change(ddl, table);
+    Err err = table->is_view ? OK : ddl__lock(ddl, table);
     for (u32 i = 0; err == OK && i < table->index_count; i++) {
         if (collation.p != NULL && !index_uses(table->index[i], collation)) continue;
         err = reindex_one(ddl, table->index[i]);
@@ -712,7 +564,7 @@ reindex_table(Ddl *ddl, const TableDef *table, Slice collation)
 static Err
 reindex_database(Ddl *ddl, u32 database, Slice collation)
 {
-    Err err = ddl_context(ddl, database);
+    Err err = ddl__context(ddl, database);
     Catalog *catalog = ddl->session->db[database].catalog;
     for (u32 i = 0; err == OK && i < catalog_table_count(catalog); i++)
         err = reindex_table(ddl, catalog_table_at(catalog, i), collation);
@@ -742,7 +594,7 @@ reindex(Ddl *ddl, const AstObject *ast)
     if (table == NULL && index == NULL) {
         return session_set_error(session, ERR_SQL, "unable to identify the object to be reindexed");
     }
-    Err err = ddl_context(ddl, table != NULL ? table->database : index->table->database);
+    Err err = ddl__context(ddl, table != NULL ? table->database : index->table->database);
     if (err != OK) return err;
     if (table != NULL) {
         table = catalog_find_table(ddl->context.old, name);
@@ -750,7 +602,7 @@ reindex(Ddl *ddl, const AstObject *ast)
     }
     index = catalog_find_index(ddl->context.old, name);
     if (index == NULL) return OK;
-    err = lock_for_change(ddl, index->table);
+    err = ddl__lock(ddl, index->table);
     return err == OK ? reindex_one(ddl, index) : err;
 }
 
@@ -769,7 +621,7 @@ ddl_dispatch(Ddl *ddl, const AstStatement *ast)
     case AST_STMT_DROP_INDEX: return drop_index(ddl, ast->u.drop);
     case AST_STMT_DROP_TRIGGER: return drop_trigger(ddl, ast->u.drop);
     case AST_STMT_REINDEX: return reindex(ddl, ast->u.object);
-    case AST_STMT_ALTER: return alter_table(ddl, ast->u.alter);
+    case AST_STMT_ALTER: return ddl__alter_table(ddl, ast->u.alter);
     default: UNREACHABLE();
     }
 }

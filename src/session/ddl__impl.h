@@ -1,0 +1,34 @@
+/*
+ * ddl__impl.h -- the steps that statements changing the schema share.
+ *
+ * Private to session/.  The functions that return an Err leave its message with the session.
+ */
+#pragma once
+
+#include "session/session__impl.h"
+
+/* Where a schema change happens. */
+typedef struct Ddl {
+    Session *session;
+    Stmt *stmt;
+    u32 database;
+    DdlContext context;
+    ErrMsg msg;
+} Ddl;
+
+/* Set up the change of one database; in single mode this takes its token, which may mean a fresh
+   snapshot and so another catalog: look names up afterwards. */
+MUST_CHECK Err ddl__context(Ddl *ddl, u32 database);
+MUST_CHECK Err ddl__fail(Ddl *ddl, Err err);
+/* Keep writers of the table out, and make those that come later notice. */
+MUST_CHECK Err ddl__lock(Ddl *ddl, const TableDef *table);
+/* The change is made: `catalog` is what the session sees from now on. */
+void ddl__done(Ddl *ddl, Catalog *catalog);
+/* Expressions of the table must mean something. */
+MUST_CHECK Err ddl__check_table(Ddl *ddl, const TableDef *table);
+/* Run a statement inside the change; *row_out: it gave a row. */
+MUST_CHECK Err ddl__run_counted(Ddl *ddl, const char *sql, bool *row_out);
+MUST_CHECK Err ddl__run(Ddl *ddl, const char *sql);
+
+/* alter.c */
+MUST_CHECK Err ddl__alter_table(Ddl *ddl, const AstAlter *ast);
