@@ -6,6 +6,7 @@
  * all DDL of a store happens in this process, and raises ddl_started before its commit can become
  * visible and ddl_finished after.
  */
+#include "func/func_builtin.h"
 #include "session/session__impl.h"
 
 static Err
@@ -124,6 +125,13 @@ plan_table_rows(void *arg, const TableDef *table)
     return (f64)store_estimate_rows(table->store, table->tree);
 }
 
+static const TableFunc *
+plan_table_func(void *arg, Slice name)
+{
+    (void)arg;
+    return func_builtin_table_func(name);
+}
+
 void
 session__plan_context(Session *session, const CatalogView *view, PlanContext *context_out)
 {
@@ -134,6 +142,7 @@ session__plan_context(Session *session, const CatalogView *view, PlanContext *co
         .collation_arg = session->collation_arg,
         .eval = plan_eval,
         .eval_arg = session,
+        .find_table_func = plan_table_func,
         .table_rows = plan_table_rows,
         .rows_arg = session,
         .account = &session->account,

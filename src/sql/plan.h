@@ -360,9 +360,9 @@ struct PlanNode {
             const IndexDef *index;
         } count;
         struct {
-            const struct TableFunc *func;
-            u32 arg_count;
-            PlanExpr **arg;
+            const TableFunc *func;
+            u32 arg_count;  /* As many as func has hidden columns. */
+            PlanExpr **arg; /* NULL entries: not given. */
             u16 *column;
         } table_func;
     } u;

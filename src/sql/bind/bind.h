@@ -74,7 +74,8 @@ struct Source {
     Cte *cte;
     const char *indexed_by;
     ExprList args; /* Table-valued function */
-    const struct TableFunc *func;
+    const TableFunc *func;
+    const AstExprs *arg_ast; /* Bound once all sources are known. */
     u32 column_count;
     const QueryColumn *column; /* Not for tables. */
     AstNames using_names;      /* Columns merged with the left side (USING, NATURAL). */

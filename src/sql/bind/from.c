@@ -238,6 +238,9 @@ item_name(Binder *b, const AstFromItem *item)
     return "";
 }
 
+static Source *function_source(Binder *b, const AstFromItem *item, const TableFunc *func);
+static const TableFunc *find_table_func(const Binder *b, const AstFromItem *item);
+
 static Source *
 table_item(Binder *b, const AstFromItem *item)
 {
@@ -247,6 +250,10 @@ table_item(Binder *b, const AstFromItem *item)
         Cte *cte = bind__find_cte(b, &item->name);
         if (cte != NULL) return cte_source(b, cte, name);
     }
+    const TableFunc *func = find_table_func(b, item);
+    bool known = func == NULL || catalog_view_table(b->ctx->catalog, item->schema.text,
+                                                    item->name.text, NULL) != NULL;
+    if (!known) return function_source(b, item, func);
     const TableDef *table = bind__find_table(b, &item->schema, &item->name);
     if (table == NULL) return NULL;
     if (table->is_view) {
@@ -274,8 +281,41 @@ table_item(Binder *b, const AstFromItem *item)
 }
 
 static Source *
+function_source(Binder *b, const AstFromItem *item, const TableFunc *func)
+{
+    const char *name = item_name(b, item);
+    Source *source = name == NULL ? NULL : bind__source_new(b, SOURCE_FUNCTION, name);
+    if (source == NULL || !source_columns(b, source, func->column_count)) return NULL;
+    QueryColumn *columns = BIND_ARRAY(b, QueryColumn, func->column_count);
+    if (columns == NULL) return NULL;
+    for (u32 i = 0; i < func->column_count; i++) {
+        columns[i] = (QueryColumn){.name = func->column[i],
+                                   .affinity = AFFINITY_BLOB,
+                                   .collation = &collation_binary,
+                                   .hidden_in_star = i >= func->hidden_from};
+    }
+    source->column = columns;
+    source->func = func;
+    source->arg_ast = &item->args;
+    u32 args_max = (u32)(func->column_count - func->hidden_from);
+    if (item->args.count > args_max) {
+        return bind__fail(b, ERR_SQL, "too many arguments on %s() - max %u", func->name, args_max);
+    }
+    return source;
+}
+
+static const TableFunc *
+find_table_func(const Binder *b, const AstFromItem *item)
+{
+    if (b->ctx->find_table_func == NULL) return NULL;
+    return b->ctx->find_table_func(b->ctx->table_func_arg, item->name.text);
+}
+
+static Source *
 function_item(Binder *b, const AstFromItem *item)
 {
+    const TableFunc *func = find_table_func(b, item);
+    if (func != NULL) return function_source(b, item, func);
     bool schema_found;
     const TableDef *table = catalog_view_table(b->ctx->catalog, item->schema.text, item->name.text,
                                                &schema_found);
@@ -283,8 +323,22 @@ function_item(Binder *b, const AstFromItem *item)
         return bind__fail(b, ERR_SQL, "'%.*s' is not a function", (int)item->name.text.bytes,
                           item->name.text.p);
     }
-    return bind__fail(b, ERR_UNSUPPORTED, "table-valued functions are not supported yet: %.*s",
-                      (int)item->name.text.bytes, item->name.text.p);
+    return bind__fail(b, ERR_SQL, "no such table: %.*s", (int)item->name.text.bytes,
+                      item->name.text.p);
+}
+
+/* Arguments may name the tables beside the function. */
+static bool
+bind_arguments(Binder *b, Core *core)
+{
+    for (u32 i = 0; i < core->source_count; i++) {
+        Source *source = core->source[i];
+        for (u32 k = 0; source->arg_ast != NULL && k < source->arg_ast->count; k++) {
+            if (!bind__push(b, &source->args, bind__expr(b, source->arg_ast->items[k])))
+                return false;
+        }
+    }
+    return true;
 }
 
 /* (a JOIN b) AS x: a subquery of all its columns. */
@@ -407,7 +461,7 @@ bind__from(Binder *b, Core *core, Scope *scope, const AstFrom *ast)
     scope->flags = flags;
     scope->source = core->source;
     scope->source_count = core->source_count;
-    return good;
+    return good && bind_arguments(b, core);
 }
 
 /* ---- ON, USING, NATURAL ---- */

@@ -245,6 +245,8 @@ core_classify(Core *core)
     for (u32 i = 0; i < core->source_count; i++) {
         const Query *query = core->source[i]->query;
         if (query != NULL && query->klass > klass) klass = query->klass;
+        /* A table-valued function may fail. */
+        if (core->source[i]->func != NULL && klass < PLAN_FALLIBLE) klass = PLAN_FALLIBLE;
     }
     core->klass = klass;
 }

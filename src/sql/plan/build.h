@@ -198,6 +198,12 @@ bool plan__flatten(Binder *b, Core *core);
 bool plan__push_down(Binder *b, Join *join);
 bool plan__left_is_inner(const Core *core, const FromItem *item, const ExprList *where);
 
+/* ---- table_func.c ---- */
+
+/* Sources that the arguments read. */
+u64 plan__func_needs(const Core *core, const Source *source);
+PlanNode *plan__table_func(Binder *b, Join *join, u32 unit, Env *outside);
+
 /* ---- query.c, core.c ---- */
 
 PlanNode *plan__query(Binder *b, Query *query, Env *outer);

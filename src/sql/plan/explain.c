@@ -186,6 +186,7 @@ explain_below(Explain *x, const PlanNode *node, i64 parent)
         explain_node(x, node->u.recursive.step, id);
         break;
     }
+    case PLAN_TABLE_FUNC:
     case PLAN_COUNT: add_line(x, parent, node->eqp); break;
     default:
         if (node->input != NULL) explain_node(x, node->input, parent);
@@ -218,7 +219,8 @@ explain_node(Explain *x, const PlanNode *node, i64 parent)
         explain_cte_scan(x, node, parent);
         return;
     }
-    if (node->eqp != NULL && node->kind != PLAN_SCAN && node->kind != PLAN_COUNT) {
+    if (node->eqp != NULL && node->kind != PLAN_SCAN && node->kind != PLAN_COUNT &&
+        node->kind != PLAN_TABLE_FUNC) {
         /* A subquery of FROM stands above its body; what scans it comes later. */
         explain_below(x, node, add_line(x, parent, node->eqp));
         const char *name = strchr(node->eqp, ' ');

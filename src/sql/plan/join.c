@@ -67,6 +67,8 @@ join_setup(Binder *b, Join *join, Core *core, FromList *list, const ExprList *wh
         }
         if ((unit->join & (AST_JOIN_LEFT | AST_JOIN_RIGHT | AST_JOIN_CROSS)) != 0)
             unit->needs = before;
+        if (unit->source != NULL && unit->source->kind == SOURCE_FUNCTION)
+            unit->needs |= plan__func_needs(core, unit->source);
         unit->rows = unit->source != NULL ? unit_rows(b, unit->source) : 1000;
         bool outer = (unit->join & (AST_JOIN_LEFT | AST_JOIN_RIGHT)) != 0;
         push_terms(core, join, &item->on, outer || core->has_right_join, i);
@@ -150,6 +152,8 @@ unit_node(Binder *b, Join *join, u32 number, const Access *access, u64 done, Lay
     if (source->kind == SOURCE_TABLE) {
         node = access->or_term != 0 ? plan__or_node(b, join, number, access, done, layout, outside)
                                     : plan__scan_node(b, join, number, access, outside);
+    } else if (source->kind == SOURCE_FUNCTION) {
+        node = plan__table_func(b, join, number, outside);
     } else {
         if (!plan__source_cells(b, source)) return NULL;
         node = plan__cte_source(b, source, outside);

@@ -60,6 +60,7 @@ plan__unit_terms(Binder *b, Join *join, u32 unit)
             u->no_hash = true;
     }
     u->relevant &= ~u->mask;
+    if (u->source != NULL && u->source->kind == SOURCE_FUNCTION) u->no_hash = true;
     return true;
 }
 

@@ -49,7 +49,7 @@ plan__source_cells(Binder *b, Source *source)
     if (source->cell_of != NULL) return true;
     source->cell_of = BIND_ARRAY(b, u16, source->column_count + 1);
     if (source->cell_of == NULL) return false;
-    bool all = source->kind != SOURCE_TABLE;
+    bool all = source->kind != SOURCE_TABLE && source->kind != SOURCE_FUNCTION;
     u32 count = 0;
     for (u32 i = 0; i <= source->column_count; i++) {
         if (all ? i < source->column_count : takes_cell(source, i))

@@ -43,6 +43,9 @@ typedef struct PlanContext {
      */
     Err (*eval)(void *arg, const PlanExpr *expr, Arena *arena, Cell *value_out);
     void *eval_arg;
+    /* Table-valued functions by name; NULL result: none.  May be NULL. */
+    const TableFunc *(*find_table_func)(void *arg, Slice name);
+    void *table_func_arg;
     /* Rows of a table as far as known; NULL or a negative answer: unknown. */
     f64 (*table_rows)(void *arg, const TableDef *table);
     void *rows_arg;
