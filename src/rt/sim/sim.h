@@ -40,14 +40,31 @@ typedef enum RtSimScheduler {
     RT_SIM_FROZEN_TASK, /* One task stands still while others can run. */
 } RtSimScheduler;
 
+/* A decision that made a run differ from the plain one (tasks in turn, no preemption, no fault).
+   `task` is a stable name of the task, `number` that task's own count of such moments. */
+typedef enum RtSimEventKind {
+    RT_SIM_EVENT_PREEMPT, /* At this yield point. */
+    RT_SIM_EVENT_PICK,    /* After this turn, task `value` came next. */
+    RT_SIM_EVENT_FAULT,   /* At this draw; value: the kind of fault. */
+} RtSimEventKind;
+typedef struct RtSimEvent {
+    RtSimEventKind kind;
+    u64 task, number, value;
+} RtSimEvent;
+typedef struct RtSimEvents {
+    RtSimEvent *list;
+    u64 count, capacity;
+} RtSimEvents;
+
 typedef struct RtSimOptions {
     u64 seed;
     u32 faults;          /* Kinds allowed; each seed switches about half of them on. */
     u32 fault_per_10000; /* Rate per opportunity of each kind that is on; 0: drawn. */
     RtSimScheduler scheduler;
-    bool is_perturbed; /* Other addresses, heap fill, hash seeds and directory order. */
-    bool is_verbose;   /* Trace to standard error. */
-    u64 switches_max;  /* More is a livelock; 0: 20 million. */
+    bool is_perturbed;         /* Other addresses, heap fill, hash seeds and directory order. */
+    bool is_verbose;           /* Trace to standard error. */
+    u64 switches_max;          /* More is a livelock; 0: 20 million. */
+    const RtSimEvents *events; /* Replay exactly these decisions instead of drawing them. */
 } RtSimOptions;
 
 typedef struct RtSimReport {
@@ -56,12 +73,25 @@ typedef struct RtSimReport {
     u64 switches, preemptions, yields, io_calls, faults, crashes, messages;
     u64 clock_ns;
     char failure[1024]; /* Why, if is_failed. */
+    RtSimEvents events; /* The decisions of a failed run; rt_sim_events_free(). */
 } RtSimReport;
 
 /* Runs to the end of `driver`, or to the first failure.  Not re-entrant. */
 void rt_sim_run(const RtSimOptions *options, RtTaskFn driver, void *arg, RtSimReport *report_out);
 /* The same twice, the second time perturbed; differing trace hashes are a failure. */
 void rt_sim_prove(const RtSimOptions *options, RtTaskFn driver, void *arg, RtSimReport *report_out);
+
+/*
+ * Run, and if it fails leave out decisions as long as it still fails, in at most runs_max runs.
+ * True: the report and its events are those of the smallest failing run found.  A failure that
+ * aborts the program cannot be shrunk.
+ */
+MUST_CHECK bool rt_sim_shrink(const RtSimOptions *options, RtTaskFn driver, void *arg, u32 runs_max,
+                              RtSimReport *report_out);
+void rt_sim_events_free(RtSimEvents *events);
+/* As text, one a line; false: the file cannot be written / read. */
+MUST_CHECK bool rt_sim_events_write(const RtSimEvents *events, const char *path);
+MUST_CHECK bool rt_sim_events_read(const char *path, RtSimEvents *events_out);
 
 /* ---- inside a run ---- */
 bool rt_sim_is_running(void);

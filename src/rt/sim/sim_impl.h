@@ -38,6 +38,8 @@ struct SimTask {
     RtEvent *ended; /* May be NULL. */
     RtGroup *group; /* May be NULL. */
     u64 id;
+    u64 key; /* A name that does not depend on the order of spawns of others. */
+    u64 children, yields, turns, sites, draws[SIM_RNGS];
     i64 priority;
     bool is_fiber; /* Spawned, not a thread. */
     SimState state;
@@ -73,7 +75,7 @@ struct RtSimHost {
 struct World {
     RtSimOptions options;
     RtSimReport *report;
-    Rng rngs[SIM_RNGS];
+    Rng sched;
     u64 hash;
     u64 clock_ns;
     i64 wall_offset_ns;
@@ -94,7 +96,11 @@ struct World {
     i64 lowest;          /* Priority given last to a task that was put behind all others. */
     i64 quota;           /* Yield points until the next preemption. */
     u64 quota_was;       /* As drawn. */
-    u64 sites;           /* Fault draws so far. */
+    u64 draws[SIM_RNGS]; /* Made by nobody in particular. */
+    u64 last_id, last_key, last_turns; /* Whose turn it was. */
+    RtSimEvents recorded;
+    const RtSimEvent **index; /* Of options.events. */
+    u64 index_mask;
     RtSimProcess *dying; /* To be crashed once nothing of it runs. */
 
     RtSimProcess *processes;
@@ -117,6 +123,11 @@ void rt__world_note(const char *what, u64 a, u64 b);
 void rt__world_mark_failed(const char *format, ...) PRINTF_LIKE(1, 2);
 /* True if a fault of this kind shall hit now; counts it against the host (may be NULL). */
 bool rt__world_fault(RtSimHost *host, u32 kind);
+
+/* events.c */
+void rt__events_record(RtSimEventKind kind, u64 task, u64 number, u64 value);
+void rt__events_index(World *world);
+const RtSimEvent *rt__events_find(RtSimEventKind kind, u64 task, u64 number);
 
 /* task.c: the scheduler. */
 SimTask *

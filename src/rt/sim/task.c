@@ -78,6 +78,9 @@ rt__sim_task_new(RtSimProcess *process, RtTask *base, RtTaskFn fn, void *arg, co
     task->fn = fn;
     task->arg = arg;
     task->id = ++world->next_task;
+    SimTask *parent = world->running;
+    task->key = parent != NULL ? hash_u64(++parent->children, parent->key)
+                               : hash_u64((u64)process->pid, 17 + world->draws[SIM_WORK]++);
     task->priority = 1 + (i64)rt__world_draw(SIM_SCHED, 1000000);
     task->deadline_ns = RT_FOREVER;
     stack_take(world, &task->stack);
@@ -141,7 +144,11 @@ rt__sim_hook_yield(void)
     World *world = rt__world;
     if (world->running == NULL) return;
     world->report->yields++;
+    world->running->yields++;
     if (--world->quota > 0) return;
+    SimTask *task = world->running;
+    if (world->options.events == NULL)
+        rt__events_record(RT_SIM_EVENT_PREEMPT, task->key, task->yields, 0);
     world->report->preemptions++;
     rt__world_note("preempt", world->running->id, world->report->yields);
     rt__sim_switch_out();
@@ -186,9 +193,67 @@ choose_random(World *world)
     }
 }
 
+/* The plain choice: tasks in turn, by id. */
+static SimTask *
+choose_next(World *world)
+{
+    SimTask *first = NULL;
+    for (u32 i = 0; i < world->task_count; i++) {
+        SimTask *task = world->tasks[i];
+        if (!is_runnable(world, task)) continue;
+        if (first == NULL) first = task;
+        if (task->id > world->last_id) return task;
+    }
+    return first;
+}
+
+static SimTask *
+choose_recorded(World *world)
+{
+    const RtSimEvent *event = rt__events_find(RT_SIM_EVENT_PICK, world->last_key,
+                                              world->last_turns);
+    for (u32 i = 0; i < world->task_count && event != NULL; i++) {
+        SimTask *task = world->tasks[i];
+        if (task->key == event->value && is_runnable(world, task)) return task;
+    }
+    return choose_next(world);
+}
+
+static SimTask *
+choose(World *world)
+{
+    if (world->options.events != NULL) return choose_recorded(world);
+    SimTask *task = world->scheduler == RT_SIM_PRIORITIES && !world->is_healed
+                        ? choose_priority(world)
+                        : choose_random(world);
+    if (task != NULL && task != choose_next(world))
+        rt__events_record(RT_SIM_EVENT_PICK, world->last_key, world->last_turns, task->key);
+    return task;
+}
+
+/* In a replay: up to the next recorded preemption of the task. */
+static u64
+quota_recorded(const World *world, const SimTask *task)
+{
+    const RtSimEvents *events = world->options.events;
+    u64 quota = QUOTA_LONG;
+    for (u64 i = 0; i < events->count; i++) {
+        const RtSimEvent *event = &events->list[i];
+        bool is_ours = event->kind == RT_SIM_EVENT_PREEMPT && event->task == task->key;
+        if (is_ours && event->number > task->yields)
+            quota = MIN_OF(quota, event->number - task->yields);
+    }
+    return quota;
+}
+
 static void
 quota_draw(World *world, SimTask *task)
 {
+    if (world->options.events != NULL) {
+        world->quota_was = quota_recorded(world, task);
+        world->quota = (i64)world->quota_was;
+        return;
+    }
     u64 quota = 1 + rt__world_draw(SIM_SCHED, (u64)1 << rt__world_draw(SIM_SCHED, QUOTA_BITS));
     if (world->is_healed || world->scheduler == RT_SIM_LONG_SLICES) quota = QUOTA_LONG;
     if (world->scheduler == RT_SIM_PRIORITIES && !world->is_healed) {
@@ -213,6 +278,9 @@ task_run(World *world, SimTask *task)
     quota_draw(world, task);
     if (task->state == SIM_SLEEPING) task->state = SIM_RUNNABLE; /* Its time is over. */
     world->running = task;
+    world->last_id = task->id;
+    world->last_key = task->key;
+    world->last_turns = ++task->turns;
     world->report->switches++;
     rt__world_note("run", task->id, (u64)world->quota);
     rt__tls.current = task->current;
@@ -282,9 +350,7 @@ rt__sim_turns(void)
     World *world = rt__world;
     while (!world->is_over) {
         events_fire(world);
-        SimTask *task = world->scheduler == RT_SIM_PRIORITIES && !world->is_healed
-                            ? choose_priority(world)
-                            : choose_random(world);
+        SimTask *task = choose(world);
         if (task != NULL) {
             task_run(world, task);
             if (world->report->switches > world->options.switches_max)

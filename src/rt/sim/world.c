@@ -27,10 +27,17 @@ rt__world_alloc(size_t bytes)
     return memory;
 }
 
+/* The scheduler has a sequence of its own; all other draws count by task, so that they do not
+   depend on the order in which tasks run. */
 u64
 rt__world_draw(SimPurpose purpose, u64 below)
 {
-    return rng_below(&rt__world->rngs[purpose], below);
+    World *world = rt__world;
+    SimTask *task = world->running;
+    if (purpose == SIM_SCHED) return rng_below(&world->sched, below);
+    u64 *counts = task != NULL ? task->draws : world->draws;
+    u64 key = hash_u64((u64)purpose, task != NULL ? task->key : 0);
+    return hash_u64(counts[purpose]++, key ^ world->options.seed) % below;
 }
 
 bool
@@ -104,12 +111,18 @@ rt__world_fault(RtSimHost *host, u32 kind)
     World *world = rt__world;
     if (!(world->faults_on & kind) || world->is_healed) return false;
     if (world->running == NULL || world->running->process == world->operator_process) return false;
-    /* Independent of the scheduler's draws: the seed, the kind and how many came before. */
-    u64 draw = hash_u64(world->sites++, world->options.seed ^ ((u64)kind << 32));
-    if (draw % 10000 >= world->fault_rate) return false;
+    SimTask *task = world->running;
+    u64 number = ++task->sites;
+    if (world->options.events != NULL) {
+        if (rt__events_find(RT_SIM_EVENT_FAULT, task->key, number) == NULL) return false;
+    } else {
+        u64 draw = hash_u64(number, world->options.seed ^ task->key ^ ((u64)kind << 32));
+        if (draw % 10000 >= world->fault_rate) return false;
+        rt__events_record(RT_SIM_EVENT_FAULT, task->key, number, kind);
+    }
     world->report->faults++;
     if (host != NULL) host->fault_counts[__builtin_ctz(kind)]++;
-    rt__world_note("fault", kind, world->sites);
+    rt__world_note("fault", kind, number);
     return true;
 }
 
@@ -148,8 +161,7 @@ world_configure(World *world)
 {
     Rng config;
     rng_seed(&config, world->options.seed ^ 0x5eed5eed5eed5eed);
-    for (u32 i = 0; i < SIM_RNGS; i++)
-        rng_seed(&world->rngs[i], hash_u64(i, world->options.seed));
+    rng_seed(&world->sched, hash_u64(1, world->options.seed));
     for (u32 bit = 0; bit < 32; bit++) {
         bool is_on = rng_below(&config, 2) == 0;
         if (is_on) world->faults_on |= world->options.faults & (1u << bit);
@@ -213,6 +225,7 @@ world_free(World *world)
         rt__disk_free(host->disk);
         free(host);
     }
+    free(world->index);
     free(world->tasks);
     free(world->free_stacks);
     mem_set_source(NULL);
@@ -245,6 +258,7 @@ rt_sim_run(const RtSimOptions *options, RtTaskFn driver, void *arg, RtSimReport 
     world->report = report_out;
     world_configure(world);
     rt__world = world;
+    if (options->events != NULL) rt__events_index(world);
     world->net = rt__net_new();
     rt__context_of_thread(&world->context);
     world->operator_process = rt__sim_process_new(rt_sim_host("operator"), "operator");
@@ -255,6 +269,10 @@ rt_sim_run(const RtSimOptions *options, RtTaskFn driver, void *arg, RtSimReport 
     world_switch(false);
     report_out->trace_hash = world->hash;
     report_out->clock_ns = world->clock_ns;
+    if (report_out->is_failed)
+        report_out->events = world->recorded;
+    else
+        free(world->recorded.list);
     world->running = NULL;
     rt__tls.current = outer;
     world_free(world);
@@ -270,6 +288,7 @@ rt_sim_prove(const RtSimOptions *options, RtTaskFn driver, void *arg, RtSimRepor
     if (report_out->is_failed) return;
     perturbed.is_perturbed = true;
     rt_sim_run(&perturbed, driver, arg, &second);
+    rt_sim_events_free(&second.events);
     if (second.trace_hash == report_out->trace_hash) return;
     report_out->is_failed = true;
     snprintf(report_out->failure, sizeof(report_out->failure),

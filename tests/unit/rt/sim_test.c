@@ -11,6 +11,8 @@
  *   rt_sim_test                 the unit tests: some seeds, some plants
  *   rt_sim_test --seed N [-v]   one seed, twice, with its trace hash (and trace)
  *   rt_sim_test --seeds A B     all seeds from A to B - 1
+ *   rt_sim_test --shrink N FILE the fewest decisions with which seed N fails, written to FILE
+ *   rt_sim_test --events N FILE seed N with exactly those decisions
  *   rt_sim_test --plant P       seeds until plant P is found, at most 2,000
  *   rt_sim_test --plants        the same for all of them
  */
@@ -41,7 +43,8 @@ typedef struct Model {
     RtU32 is_over; /* Clients shall end. */
     RtU32 done;    /* Clients that have. */
     RtU32 requests_left;
-    RtU32 calm_life; /* Number of the life without faults and crashes, 0: another one runs. */
+    RtU32 only_reads; /* In this life nobody writes. */
+    RtU32 calm_life;  /* Number of the life without faults and crashes, 0: another one runs. */
 } Model;
 
 typedef struct Client {
@@ -96,6 +99,12 @@ client_talk(Client *client, RtSocket *socket)
     model->acked[key] = reply.value; /* Shown, so it must not vanish. */
     while (!rt_load(&model->is_over)) {
         if (rt_load(&model->requests_left) == 0) return;
+        if (rt_load(&model->only_reads)) {
+            (void)!rt_sleep_ns(RT_NS_PER_MS);
+            if (!ask(model, socket, &get, &reply)) return;
+            value_check(model, key, reply.value, "again");
+            continue;
+        }
         ToyRequest put = {.op = TOY_PUT, .key = key, .value = model->tried[key] + 1};
         model->tried[key]++;
         if (!ask(model, socket, &put, &reply)) return;
@@ -147,6 +156,7 @@ server_life(RtSimHost *host, Model *model, u32 number, bool is_last)
     RtSimProcess *server = rt_sim_start(host, "server", toy_server, NULL);
     if (!is_last && !is_calm) crash_plan(server);
     rt_store(&model->calm_life, is_calm ? number : 0);
+    rt_store(&model->only_reads, !is_last && !is_calm && rt_sim_draw(4) == 0);
     rt_store(&model->requests_left, is_last ? REQUESTS : REQUESTS_CRASHING);
     u64 patience_ns = rt_deadline_after(HANGS_AFTER_NS);
     while (!rt_sim_has_ended(server) && rt_load(&model->requests_left) > 0) {
@@ -205,6 +215,7 @@ seed_fails(u64 seed, bool is_quiet)
     RtSimReport report;
     rt_sim_prove(&options, driver, NULL, &report);
     if (report.is_failed && !is_quiet) fprintf(stderr, "%s\n", report.failure);
+    rt_sim_events_free(&report.events);
     return report.is_failed;
 }
 
@@ -294,6 +305,39 @@ run_seed(u64 seed, bool is_verbose)
     }
 }
 
+/* The smallest failing list of a seed, written to `path`. */
+static int
+shrink_seed(u64 seed, const char *path)
+{
+    RtSimOptions options = options_of(seed);
+    RtSimReport report;
+    bool is_smaller = rt_sim_shrink(&options, driver, NULL, 500, &report);
+    if (!report.is_failed) {
+        printf("seed %llu passes\n", (unsigned long long)seed);
+        return 0;
+    }
+    printf("%s\n%llu events%s, written to %s\n", report.failure,
+           (unsigned long long)report.events.count, is_smaller ? "" : " (not shrunk)", path);
+    bool is_written = rt_sim_events_write(&report.events, path);
+    rt_sim_events_free(&report.events);
+    return is_written ? 1 : 2;
+}
+
+static int
+replay_events(u64 seed, const char *path)
+{
+    RtSimEvents events;
+    RtSimReport report;
+    RtSimOptions options = options_of(seed);
+    if (!rt_sim_events_read(path, &events)) return 2;
+    options.events = &events;
+    rt_sim_run(&options, driver, NULL, &report);
+    printf("%s\n", report.is_failed ? report.failure : "passes");
+    rt_sim_events_free(&report.events);
+    rt_sim_events_free(&events);
+    return report.is_failed ? 1 : 0;
+}
+
 static int
 by_hand(int argc, char **argv)
 {
@@ -310,6 +354,8 @@ by_hand(int argc, char **argv)
                (unsigned long long)failed);
         return failed == 0 ? 0 : 1;
     }
+    if (strcmp(argv[1], "--shrink") == 0 && argc > 3) return shrink_seed(first, argv[3]);
+    if (strcmp(argv[1], "--events") == 0 && argc > 3) return replay_events(first, argv[3]);
     if (strcmp(argv[1], "--plant") == 0) {
         u64 seed = plant_find((u32)first, 2000);
         printf("plant %llu: %s, seed %llu\n", (unsigned long long)first,

@@ -17,7 +17,7 @@
 
 typedef struct Record {
     u64 number;           /* 0: the snapshot. */
-    u64 values[TOY_KEYS]; /* Snapshot: all; else [0] key, [1] the value's complement. */
+    u64 values[TOY_KEYS]; /* Snapshot: all; else [0] key, last the value's complement. */
     u64 checksum;
 } Record; /* Not a power of two, so that some records cross sectors. */
 
@@ -166,7 +166,7 @@ put(Toy *toy, u64 key, u64 value)
     }
     u64 number = toy->number_next++;
     Record *record = &toy->pending[toy->pending_count++];
-    *record = (Record){.number = number, .values = {key, ~value}};
+    *record = (Record){.number = number, .values = {key, [TOY_KEYS - 1] = ~value}};
     record->checksum = record_checksum(record);
     if (!is_backwards) rt_mutex_lock(&toy->table_lock);
     values_set(toy, key, value);
@@ -243,7 +243,7 @@ replay(Toy *toy, u64 generation)
         for (u32 k = 0; k < TOY_KEYS && number == 0; k++)
             values_set(toy, k, record.values[k]);
         if (number > 0 && record.values[0] < TOY_KEYS)
-            values_set(toy, record.values[0], ~record.values[1]);
+            values_set(toy, record.values[0], ~record.values[TOY_KEYS - 1]);
         at += sizeof(record);
         toy->number_next = number + 1;
     }
