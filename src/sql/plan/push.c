@@ -68,6 +68,25 @@ arm_takes(const Core *core, const Source *source, const PlanExpr *term)
     return core->has_group_by && reads_keys_only(term, source, core);
 }
 
+/* UNION, INTERSECT and EXCEPT under other collations than BINARY keep one of several texts that are
+   equal to them but not to the term: it is judged on the one that is kept. */
+static bool
+keeps_one_of_equals(const Query *query)
+{
+    bool only_all = true;
+    for (u32 i = 1; i < query->arm_count; i++) {
+        only_all = only_all && query->op[i] == AST_SET_UNION_ALL;
+    }
+    for (u32 i = 0; i < query->arm_count && !only_all; i++) {
+        const ExprList *results = &query->arm[i]->results;
+        for (u32 column = 0; column < results->count; column++) {
+            const Collation *collation = bind__carried_collation(results->items[column]);
+            if (collation != NULL && collation->kind != COLLATION_BINARY) return true;
+        }
+    }
+    return false;
+}
+
 static bool
 source_takes(const Source *source, const PlanExpr *term)
 {
@@ -80,6 +99,7 @@ source_takes(const Source *source, const PlanExpr *term)
     }
     const Query *query = source->query;
     if (query->is_recursive || query->limit != NULL || query->offset != NULL) return false;
+    if (keeps_one_of_equals(query)) return false;
     for (u32 i = 0; i < query->arm_count; i++) {
         if (!arm_takes(query->arm[i], source, term)) return false;
     }

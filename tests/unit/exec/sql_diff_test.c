@@ -32,6 +32,8 @@ static const char *const statements[] = {
     "SELECT a FROM t WHERE b IN (SELECT '10' UNION ALL SELECT '30')",
     "SELECT y FROM u WHERE y IN (SELECT k FROM w) ORDER BY 1",
     "SELECT min(b), c FROM t WHERE a=4",
+    "SELECT * FROM (SELECT y FROM u INTERSECT SELECT lower(y) FROM u) WHERE y||''='One'",
+    "SELECT * FROM (SELECT y FROM u UNION SELECT lower(y) FROM u) WHERE y||''='TWO'",
     "SELECT max(b), c FROM t WHERE a=4",
     "SELECT min(x), z FROM u WHERE x IS NULL",
     "SELECT likely(b)='10', likely(CAST(b AS INT))='10', unlikely(b)=10 FROM t",
