@@ -14,7 +14,8 @@
 #include "rt/time.h"
 #include "server/server__quack.h"
 
-#define TICK_NS         (100 * RT_NS_PER_MS)
+#define TICK_NS         (100 * RT_NS_PER_MS) /* While a request runs... */
+#define IDLE_TICK_NS    (500 * RT_NS_PER_MS) /* ...and to notice that one has begun. */
 #define ACCEPT_PAUSE_NS (100 * RT_NS_PER_MS)
 #define REFUSE_WRITE_NS (100 * RT_NS_PER_MS)
 
@@ -226,9 +227,11 @@ housekeeper_task(void *arg)
     while (!server->stopping || server->conns != NULL || server->dead != NULL) {
         dead_bury(server);
         u64 now_ns = rt_now_ns();
+        bool busy = false;
         for (Conn *conn = server->conns; conn != NULL; conn = conn->next)
-            (void)conn_inspect(conn, now_ns);
-        u64 wake_ns = server->conns != NULL ? rt_deadline_after(TICK_NS) : RT_FOREVER;
+            busy |= conn_inspect(conn, now_ns);
+        u64 tick_ns = busy ? TICK_NS : IDLE_TICK_NS;
+        u64 wake_ns = server->conns != NULL ? rt_deadline_after(tick_ns) : RT_FOREVER;
         if (server->stopping && server->conns == NULL && server->dead == NULL) break;
         Err err = rt_cond_wait_until(&server->changed, &server->lock, wake_ns);
         if (err != OK && err != ERR_BUSY) break;

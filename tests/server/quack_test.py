@@ -6,6 +6,7 @@ matters: values both ways, errors, pipelining, handles, many rows, limits, half-
 timeouts, tokens, hostile bytes.
 """
 import json
+import random
 import socket
 import threading
 import time
@@ -419,6 +420,57 @@ def test_many_clients_write(t):
         same(errors, [])
         same(c.query("SELECT count(*) FROM t"), [[clients * each]])
         same(c.query("SELECT n FROM total"), [[clients * each]])
+
+
+def mutate(rng, line):
+    """One of a few things that go wrong with a request on its way."""
+    data = bytearray(line)
+    for _ in range(rng.randrange(1, 4)):
+        at = rng.randrange(len(data)) if data else 0
+        kind = rng.randrange(6)
+        if kind == 0 and data:
+            data[at] = rng.randrange(256)
+        elif kind == 1 and data:
+            del data[at:at + rng.randrange(1, 9)]
+        elif kind == 2:
+            data[at:at] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 5)))
+        elif kind == 3:
+            data[at:at] = rng.choice([b"{", b"}", b"[", b"]", b'"', b"\\u0000", b"1e999", b"-", b"null",
+                                      b"99999999999999999999", b",", b":", b"\\ud800"])
+        elif kind == 4 and data:
+            data[at:at] = data[:rng.randrange(len(data))]
+        else:
+            data = data[:at]
+    return bytes(data).replace(b"\n", b" ")
+
+
+def test_mutated_requests(t):
+    """Whatever a line looks like: an answer or a closed connection, and the server lives on."""
+    seed = int(time.time())
+    print(f"# seed {seed}")
+    rng = random.Random(seed)
+    lines = [json.dumps(r).encode() for r in (
+        {"q": "SELECT ?1, :n", "params": [1, {"base64": "QUJD"}], "limit": 3, "id": "x"},
+        {"q": "INSERT INTO t VALUES(?,?)", "rows": [[1, "a"], [2, None], [3.5, "\u20ac"]]},
+        {"prepare": "SELECT b FROM t WHERE a = ?"}, {"exec": 1, "params": [7]},
+        {"script": "BEGIN; INSERT INTO t VALUES(9, 'x'); ROLLBACK; SELECT 1"},
+        {"cancel": {"session": 1, "key": "00112233445566778899aabbccddeeff"}},
+        {"q": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<9) SELECT * FROM n"},
+        {"ping": [[[[1]]]]}, {"close": 1}, {"token": "x"})]
+    with Server(t.weftd, t.path(), "--statement-timeout", "5") as server, server.connect() as c:
+        c.run("CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)")
+        for _ in range(60 if t.slow else 200):
+            with server.connect() as bad:
+                bad.send_bytes(b"".join(mutate(rng, rng.choice(lines)) + b"\n"
+                                        for _ in range(rng.randrange(1, 12))))
+                bad.socket.shutdown(socket.SHUT_WR)
+                try:
+                    while True:
+                        json.loads(bad.receive_line())      # Whatever it is, it is whole.
+                except Closed:
+                    pass
+        same(c.query("SELECT 1"), [[1]])
+        same(server.process.poll(), None)
 
 
 def test_slow_loris_does_not_stop_others(t):
