@@ -174,8 +174,10 @@ server_life(RtSimHost *host, Model *model, u32 number, bool is_last)
             (void)!exchange(socket, &stop, &reply);
             rt_socket_close(socket);
         }
-    } else
-        rt_sim_crash(server, RT_SIM_POWER_CUT);
+    }
+    rt_store(&model->calm_life, 0);
+    /* After a kill the disk keeps what no sync has covered: the next life may build on sand. */
+    if (!is_last && !rt_sim_has_ended(server)) rt_sim_crash(server, RT_SIM_POWER_CUT);
     bool by_itself = rt_sim_wait(server);
     rt_sim_trace("life over", by_itself);
 }
