@@ -239,7 +239,8 @@ void
 session_lock(Session *session)
 {
     RtTask *self = rt_self();
-    if (session->lock_depth > 0 && session->lock_owner == self) {
+    /* A host function that calls back runs as the session's own task. */
+    if (self == &session->task || (session->lock_depth > 0 && session->lock_owner == self)) {
         session->lock_depth++;
         return;
     }
