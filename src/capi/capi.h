@@ -33,6 +33,20 @@ struct sqlite3 {
     void *busy_arg;
     int busy_timeout_ms;
     sqlite3_stmt *first;
+    unsigned trace_mask;
+    int (*trace)(unsigned, void *, void *, void *);
+    void *trace_arg;
+    void (*trace_v1)(void *, const char *); /* sqlite3_trace */
+    int (*authorize)(void *, int, const char *, const char *, const char *, const char *);
+    void *authorize_arg;
+    int (*progress)(void *);
+    void *progress_arg;
+    int (*commit)(void *);
+    void *commit_arg;
+    void (*rollback)(void *);
+    void *rollback_arg;
+    void (*update)(void *, int, const char *, const char *, sqlite3_int64);
+    void *update_arg;
     struct HostRegistry *host; /* Functions and collations of the program; NULL: none. */
     bool is_zombie;
 };
@@ -62,5 +76,7 @@ void capi__log(int code, const char *text);
 void *capi__to_utf16(const void *text, size_t bytes, int *bytes16_out);
 char *capi__from_utf16(const void *text16, int bytes16, size_t *bytes_out);
 
+/* hooks_api.c: tell the tracer that a statement begins. */
+void capi__trace_start(sqlite3_stmt *stmt);
 const char *value__text(sqlite3_value *value, int *bytes_out);
 void value__clear(sqlite3_value *value);

@@ -175,7 +175,14 @@ open_session(sqlite3 *db, const char *file, int flags)
         err = session_open(rt_process_default(), path, &options, &db->session, &db->error);
     }
     mem_free(name.path);
-    return err;
+    switch (err) {
+    case ERR_CANTOPEN:
+    case ERR_NOTFOUND:
+    case ERR_PERM:
+    case ERR_IO:
+    case ERR_EXISTS: return err_set(&db->error, ERR_CANTOPEN, "%s", err_text(ERR_CANTOPEN));
+    default: return err;
+    }
 }
 
 int

@@ -68,43 +68,6 @@ sqlite3_bind_pointer(sqlite3_stmt *p0, int p1, void *p2, const char *p3, void (*
 }
 
 int
-sqlite3_blob_bytes(sqlite3_blob *p0)
-{
-    return SQLITE_ERROR;
-}
-
-int
-sqlite3_blob_close(sqlite3_blob *p0)
-{
-    return SQLITE_ERROR;
-}
-
-int
-sqlite3_blob_open(sqlite3 *p0, const char *p1, const char *p2, const char *p3, sqlite3_int64 p4,
-                  int p5, sqlite3_blob **p6)
-{
-    return capi__not_yet(p0, "sqlite3_blob_open");
-}
-
-int
-sqlite3_blob_read(sqlite3_blob *p0, void *p1, int p2, int p3)
-{
-    return SQLITE_ERROR;
-}
-
-int
-sqlite3_blob_reopen(sqlite3_blob *p0, sqlite3_int64 p1)
-{
-    return SQLITE_ERROR;
-}
-
-int
-sqlite3_blob_write(sqlite3_blob *p0, const void *p1, int p2, int p3)
-{
-    return SQLITE_ERROR;
-}
-
-int
 sqlite3_cancel_auto_extension(void (*p0)(void))
 {
     return SQLITE_ERROR;
@@ -120,13 +83,6 @@ int
 sqlite3_collation_needed16(sqlite3 *p0, void *p1, void (*p2)(void *, sqlite3 *, int, const void *))
 {
     return capi__not_yet(p0, "sqlite3_collation_needed16");
-}
-
-void *
-sqlite3_commit_hook(sqlite3 *p0, int (*p1)(void *), void *p2)
-{
-    (void)capi__not_yet(p0, "sqlite3_commit_hook");
-    return NULL;
 }
 
 const char *
@@ -221,12 +177,6 @@ int
 sqlite3_enable_load_extension(sqlite3 *p0, int p1)
 {
     return capi__not_yet(p0, "sqlite3_enable_load_extension");
-}
-
-char *
-sqlite3_expanded_sql(sqlite3_stmt *p0)
-{
-    return NULL;
 }
 
 int
@@ -374,11 +324,6 @@ sqlite3_profile(sqlite3 *p0, void (*p1)(void *, const char *, sqlite3_uint64), v
 }
 
 void
-sqlite3_progress_handler(sqlite3 *p0, int p1, int (*p2)(void *), void *p3)
-{
-}
-
-void
 sqlite3_reset_auto_extension(void)
 {
 }
@@ -396,13 +341,6 @@ sqlite3_result_text16be(sqlite3_context *p0, const void *p1, int p2, void (*p3)(
 void
 sqlite3_result_text16le(sqlite3_context *p0, const void *p1, int p2, void (*p3)(void *))
 {
-}
-
-void *
-sqlite3_rollback_hook(sqlite3 *p0, void (*p1)(void *), void *p2)
-{
-    (void)capi__not_yet(p0, "sqlite3_rollback_hook");
-    return NULL;
 }
 
 int
@@ -426,15 +364,6 @@ sqlite3_serialize(sqlite3 *p0, const char *p1, sqlite3_int64 *p2, unsigned int p
 {
     (void)capi__not_yet(p0, "sqlite3_serialize");
     return NULL;
-}
-
-int
-sqlite3_set_authorizer(sqlite3 *p0,
-                       int (*p1)(void *, int, const char *, const char *, const char *,
-                                 const char *),
-                       void *p2)
-{
-    return capi__not_yet(p0, "sqlite3_set_authorizer");
 }
 
 void
@@ -485,31 +414,10 @@ sqlite3_test_control(int p0, ...)
     return SQLITE_ERROR;
 }
 
-void *
-sqlite3_trace(sqlite3 *p0, void (*p1)(void *, const char *), void *p2)
-{
-    (void)capi__not_yet(p0, "sqlite3_trace");
-    return NULL;
-}
-
-int
-sqlite3_trace_v2(sqlite3 *p0, unsigned p1, int (*p2)(unsigned, void *, void *, void *), void *p3)
-{
-    return capi__not_yet(p0, "sqlite3_trace_v2");
-}
-
 int
 sqlite3_unlock_notify(sqlite3 *p0, void (*p1)(void **, int), void *p2)
 {
     return capi__not_yet(p0, "sqlite3_unlock_notify");
-}
-
-void *
-sqlite3_update_hook(sqlite3 *p0, void (*p1)(void *, int, char const *, char const *, sqlite3_int64),
-                    void *p2)
-{
-    (void)capi__not_yet(p0, "sqlite3_update_hook");
-    return NULL;
 }
 
 int

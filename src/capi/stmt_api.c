@@ -167,6 +167,7 @@ sqlite3_step(sqlite3_stmt *stmt)
     int tries = 0;
     Err err;
     drop_row(stmt);
+    if (UNLIKELY(db->trace_mask != 0) && !stmt_is_busy(stmt->stmt)) capi__trace_start(stmt);
     for (;;) {
         err = stmt_step(stmt->stmt, &row);
         /* A custom busy handler: try, ask, try again; never a wait inside. */

@@ -756,11 +756,90 @@ command__is_read_only(const AstStatement *ast)
     }
 }
 
+/* The question that a command puts to the authorizer: action, name, and second name. */
+typedef struct Question {
+    int action;
+    const AstName *schema, *first, *second;
+} Question;
+
+static Question
+question_of(const AstStatement *ast)
+{
+    switch (ast->kind) {
+    case AST_STMT_CREATE_TABLE:
+        return (Question){ast->u.create_table->temp ? 4 : 2, &ast->u.create_table->schema,
+                          &ast->u.create_table->name, NULL};
+    case AST_STMT_CREATE_INDEX:
+        return (Question){1, &ast->u.create_index->schema, &ast->u.create_index->name,
+                          &ast->u.create_index->table};
+    case AST_STMT_CREATE_VIEW:
+        return (Question){ast->u.create_view->temp ? 6 : 8, &ast->u.create_view->schema,
+                          &ast->u.create_view->name, NULL};
+    case AST_STMT_CREATE_TRIGGER:
+        return (Question){ast->u.create_trigger->temp ? 5 : 7, &ast->u.create_trigger->schema,
+                          &ast->u.create_trigger->name, &ast->u.create_trigger->table};
+    case AST_STMT_DROP_INDEX: return (Question){10, &ast->u.drop->schema, &ast->u.drop->name, NULL};
+    case AST_STMT_DROP_TABLE: return (Question){11, &ast->u.drop->schema, &ast->u.drop->name, NULL};
+    case AST_STMT_DROP_TRIGGER:
+        return (Question){16, &ast->u.drop->schema, &ast->u.drop->name, NULL};
+    case AST_STMT_DROP_VIEW: return (Question){17, &ast->u.drop->schema, &ast->u.drop->name, NULL};
+    case AST_STMT_ALTER: return (Question){26, &ast->u.alter->schema, &ast->u.alter->table, NULL};
+    case AST_STMT_PRAGMA: return (Question){19, &ast->u.pragma->schema, &ast->u.pragma->name, NULL};
+    case AST_STMT_SAVEPOINT:
+    case AST_STMT_RELEASE:
+    case AST_STMT_ROLLBACK_TO: return (Question){32, NULL, NULL, &ast->u.transaction->name};
+    case AST_STMT_BEGIN:
+    case AST_STMT_COMMIT:
+    case AST_STMT_ROLLBACK: return (Question){22, NULL, NULL, NULL};
+    case AST_STMT_ATTACH: return (Question){24, NULL, NULL, NULL};
+    case AST_STMT_DETACH: return (Question){25, NULL, NULL, NULL};
+    case AST_STMT_REINDEX: return (Question){27, NULL, &ast->u.object->name, NULL};
+    case AST_STMT_ANALYZE: return (Question){28, NULL, &ast->u.object->name, NULL};
+    default: return (Question){0, NULL, NULL, NULL};
+    }
+}
+
+static char *
+question_text(Arena *arena, const AstName *name)
+{
+    if (name == NULL || !ast_name_present(name)) return NULL;
+    return arena_strndup(arena, name->text.p, name->text.bytes);
+}
+
+static Err
+ask_authorizer(Stmt *stmt)
+{
+    Session *session = stmt->session;
+    const AstStatement *ast = stmt->ast;
+    Question question = question_of(ast);
+    if (session->host.authorize == NULL || question.action == 0) return OK;
+    const char *first = question_text(&stmt->arena, question.first);
+    const char *second = question_text(&stmt->arena, question.second);
+    const char *schema = question_text(&stmt->arena, question.schema);
+    if (ast->kind == AST_STMT_BEGIN) first = "BEGIN";
+    if (ast->kind == AST_STMT_COMMIT) first = "COMMIT";
+    if (ast->kind == AST_STMT_ROLLBACK) first = "ROLLBACK";
+    if (ast->kind == AST_STMT_SAVEPOINT) first = "BEGIN";
+    if (ast->kind == AST_STMT_RELEASE) first = "RELEASE";
+    if (ast->kind == AST_STMT_ROLLBACK_TO) first = "ROLLBACK";
+    bool has_schema = question.schema != NULL;
+    int answer = session->host.authorize(session->host.authorize_arg, question.action, first,
+                                         second, has_schema && schema == NULL ? "main" : schema,
+                                         NULL);
+    if (answer == PLAN_AUTH_OK || answer == PLAN_AUTH_IGNORE) return OK;
+    if (answer == PLAN_AUTH_DENY) {
+        return session_set_error(session, ERR_AUTH, "not authorized");
+    }
+    return session_set_error(session, ERR_SQL, "authorizer malfunction");
+}
+
 /* What will not run is refused when it is prepared, by name. */
 Err
 command__describe(Stmt *stmt)
 {
     const AstStatement *ast = stmt->ast;
+    Err err = ask_authorizer(stmt);
+    if (err != OK) return err;
     if (ast->explain != AST_EXPLAIN_NONE) {
         return session_set_error(stmt->session, ERR_UNSUPPORTED,
                                  "EXPLAIN of %s is not supported yet",

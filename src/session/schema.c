@@ -145,6 +145,8 @@ session__plan_context(Session *session, const CatalogView *view, PlanContext *co
         .find_table_func = plan_table_func,
         .table_rows = plan_table_rows,
         .rows_arg = session,
+        .authorize = session->host.authorize,
+        .authorize_arg = session->host.authorize_arg,
         .account = &session->account,
         .columns_max = (u32)session->limit[2],
         .expr_depth_max = (u32)session->limit[3],

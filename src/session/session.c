@@ -91,6 +91,40 @@ hook_writes_tree(void *arg, Store *store, TreeId tree)
 }
 
 static void
+hook_update(void *arg, ExecChange change, const TableDef *table, i64 rowid)
+{
+    static const int actions[] = {[EXEC_INSERT] = 18, [EXEC_UPDATE] = 23, [EXEC_DELETE] = 9};
+    Session *session = arg;
+    session->host.update(session->host.update_arg, actions[change], table->schema, table->name,
+                         rowid);
+}
+
+static bool
+hook_progress(void *arg)
+{
+    Session *session = arg;
+    return session->host.progress(session->host.progress_arg);
+}
+
+const SessionHooks *
+session_hooks(const Session *session)
+{
+    return &session->host;
+}
+
+void
+session_set_hooks(Session *session, const SessionHooks *hooks)
+{
+    bool asks = hooks->authorize != session->host.authorize ||
+                hooks->authorize_arg != session->host.authorize_arg;
+    session->host = *hooks;
+    session->hooks.update = hooks->update == NULL ? NULL : hook_update;
+    session->hooks.progress = hooks->progress == NULL ? NULL : hook_progress;
+    session->hooks.progress_every = hooks->progress_every;
+    if (asks) session->environment++; /* Plans are made anew, and ask again. */
+}
+
+static void
 fill_environment(Session *session)
 {
     session->func_env = (FuncEnv){

@@ -81,6 +81,26 @@ const FuncTable *session_builtin_functions(void);
 /* Who knows collations beside the three built-in ones; call again whenever the answers change. */
 void session_set_collations(Session *session, const Collation *(*find)(void *arg, Slice name),
                             void *arg);
+/* What the host program wants to be told or asked; zero-initialised: nothing.  Copied.  The
+   functions run inside calls of the session, on its task, with nothing locked but the session. */
+typedef struct SessionHooks {
+    /* The authorizer: SQLite's action codes; 0 allow, 1 deny, 2 ignore. */
+    int (*authorize)(void *arg, int action, const char *first, const char *second,
+                     const char *database, const char *inner);
+    void *authorize_arg;
+    bool (*progress)(void *arg); /* True: stop with ERR_INTERRUPT. */
+    void *progress_arg;
+    u32 progress_every;
+    bool (*commit)(void *arg); /* True: roll back instead. */
+    void *commit_arg;
+    void (*rollback)(void *arg);
+    void *rollback_arg;
+    /* 18 insert, 23 update, 9 delete. */
+    void (*update)(void *arg, int action, const char *database, const char *table, i64 rowid);
+    void *update_arg;
+} SessionHooks;
+const SessionHooks *session_hooks(const Session *session);
+void session_set_hooks(Session *session, const SessionHooks *hooks);
 /* Is some statement between its first step and its end? */
 bool session_is_running(const Session *session);
 

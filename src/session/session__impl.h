@@ -95,6 +95,8 @@ struct Session {
     u64 environment; /* Changes whenever plans must be made again (functions, collations...). */
     const Collation *(*find_collation)(void *arg, Slice name);
     void *collation_arg;
+    SessionHooks host;
+    u32 progress_count; /* Operations since the progress handler was called. */
     FuncEnv func_env;
     ExecEnv exec_env;
     ExecHooks hooks;

@@ -484,6 +484,21 @@ step_command(Stmt *stmt, bool *row_out)
     return session__autocommit_end(session, true);
 }
 
+/* A step counts as a few operations by itself, so that a handler is asked by statements that do no
+   work in exec too. */
+#define STEP_OPERATIONS 4u
+
+static Err
+ask_progress(Session *session)
+{
+    if (LIKELY(session->host.progress == NULL)) return OK;
+    session->progress_count += STEP_OPERATIONS;
+    if (session->progress_count < session->host.progress_every) return OK;
+    session->progress_count = 0;
+    if (!session->host.progress(session->host.progress_arg)) return OK;
+    return session__fail(session, ERR_INTERRUPT, NULL);
+}
+
 Err
 stmt_step(Stmt *stmt, bool *row_out)
 {
@@ -499,7 +514,15 @@ stmt_step(Stmt *stmt, bool *row_out)
     arena_reset(&stmt->row_text);
     stmt->text = NULL;
     stmt->row = NULL;
-    Err err = stmt->ast != NULL ? step_command(stmt, row_out) : step_planned(stmt, row_out);
+    Err err = ask_progress(session);
+    if (err != OK && stmt->state == STMT_RUNNING && stmt->exec != NULL) {
+        err = finish_planned(stmt, err);
+    } else if (err != OK) {
+        stmt->state = STMT_FAILED;
+        stmt->last_error = err;
+    } else if (err == OK) {
+        err = stmt->ast != NULL ? step_command(stmt, row_out) : step_planned(stmt, row_out);
+    }
     session->current = outer;
     session__leave(session, previous);
     session_unlock(session);

@@ -192,6 +192,9 @@ forget_txn(Session *session, u32 at)
 static void
 rollback_store(Session *session)
 {
+    if (session->host.rollback != NULL && session_in_write_transaction(session)) {
+        session->host.rollback(session->host.rollback_arg);
+    }
     session__trip_all(session);
     session__forget_own_catalogs(session);
     for (u32 i = session->db_count; i-- > 0;) {
@@ -256,6 +259,13 @@ commit_one(Session *session, u32 at)
 static Err
 commit_store(Session *session)
 {
+    if (session->host.commit != NULL && session_in_write_transaction(session) &&
+        session->host.commit(session->host.commit_arg)) {
+        rollback_store(session);
+        err_set(&session->error, ERR_HOST, "constraint failed");
+        session->error.host_code = 19 | (2 << 8); /* SQLITE_CONSTRAINT_COMMITHOOK */
+        return ERR_HOST;
+    }
     session__trip_all(session);
     for (u32 i = 0; i < session->db_count; i++) {
         if (session->db[i].txn == NULL) continue;
