@@ -221,6 +221,19 @@ param_token(Stmt *stmt, const char *at, u32 *next_number, u32 *number_out)
     return bytes;
 }
 
+/* As quote() writes it, but blobs in small letters, as SQLite's expanded text has them. */
+static Err
+append_value(Buf *out, const Cell *cell)
+{
+    if (cell->type != CELL_BLOB || (cell->flags & CELL_ZEROBLOB) != 0) {
+        return func_append_quoted(out, cell);
+    }
+    Err err = buf_append_text(out, "x'");
+    for (u32 i = 0; err == OK && i < cell->bytes; i++)
+        err = buf_printf(out, "%02x", cell->u.p[i]);
+    return err == OK ? buf_append_byte(out, '\'') : err;
+}
+
 char *
 sqlite3_expanded_sql(sqlite3_stmt *stmt)
 {
@@ -234,7 +247,7 @@ sqlite3_expanded_sql(sqlite3_stmt *stmt)
         u32 number = 0;
         size_t bytes = param_token(stmt->stmt, at, &next_number, &number);
         if (bytes > 0 && number > 0 && number <= stmt_param_count(stmt->stmt)) {
-            err = func_append_quoted(&out, stmt_param_value(stmt->stmt, number - 1));
+            err = append_value(&out, stmt_param_value(stmt->stmt, number - 1));
         } else {
             if (bytes == 0) bytes = skip_token(at);
             err = buf_append(&out, at, bytes);

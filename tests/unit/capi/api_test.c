@@ -1,0 +1,261 @@
+/*
+ * api_test.c -- the sqlite3 API: values both ways, host functions that call back, hooks, blob
+ * handles, misuse.
+ *
+ * Method: what SQLite's documentation promises, call by call, on an in-memory database.
+ */
+#include "capi_rename.h" /* generated: the functions' names inside libweft */
+#include "sqlite3.h"
+
+#include <string.h>
+
+#include "base/base.h"
+#include "unit/cmocka_all.h"
+
+static sqlite3 *
+open_memory(void)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    return db;
+}
+
+static void
+run(sqlite3 *db, const char *sql)
+{
+    char *error = NULL;
+    if (sqlite3_exec(db, sql, NULL, NULL, &error) != SQLITE_OK) fail_msg("%s: %s", sql, error);
+}
+
+static sqlite3_int64
+number(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *stmt;
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    sqlite3_int64 value = sqlite3_column_int64(stmt, 0);
+    assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK);
+    return value;
+}
+
+static void
+values_go_both_ways(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_memory();
+    sqlite3_stmt *stmt;
+    const char *tail;
+    const char *sql = "SELECT ?1, ?2, ?3, ?4, ?5, :name; SELECT 2";
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, &tail), SQLITE_OK);
+    assert_string_equal(tail, " SELECT 2");
+    assert_int_equal(sqlite3_bind_parameter_count(stmt), 6);
+    assert_int_equal(sqlite3_bind_parameter_index(stmt, ":name"), 6);
+    sqlite3_bind_int64(stmt, 1, 9007199254740993);
+    sqlite3_bind_double(stmt, 2, 0.5);
+    sqlite3_bind_text(stmt, 3, "h\xC3\xA4", -1, SQLITE_TRANSIENT);
+    sqlite3_bind_blob(stmt, 4, "\0x", 2, SQLITE_TRANSIENT);
+    assert_int_equal(sqlite3_bind_int(stmt, 7, 1), SQLITE_RANGE);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    assert_true(sqlite3_column_int64(stmt, 0) == 9007199254740993);
+    assert_int_equal(sqlite3_column_type(stmt, 1), SQLITE_FLOAT);
+    assert_string_equal(sqlite3_column_text(stmt, 1), "0.5");
+    assert_int_equal(sqlite3_column_type(stmt, 1), SQLITE_FLOAT);
+    assert_string_equal(sqlite3_column_text(stmt, 2), "h\xC3\xA4");
+    assert_int_equal(sqlite3_column_bytes16(stmt, 2), 4);
+    assert_int_equal(sqlite3_column_bytes(stmt, 3), 2);
+    assert_memory_equal(sqlite3_column_blob(stmt, 3), "\0x", 2);
+    assert_int_equal(sqlite3_column_type(stmt, 4), SQLITE_NULL);
+    assert_int_equal(sqlite3_bind_int(stmt, 1, 1), SQLITE_MISUSE);
+    char *expanded = sqlite3_expanded_sql(stmt);
+    assert_string_equal(expanded,
+                        "SELECT 9007199254740993, 0.5, 'h\xC3\xA4', x'0078', NULL, NULL;");
+    sqlite3_free(expanded);
+    sqlite3_finalize(stmt);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void
+insert_inside(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    sqlite3 *db = sqlite3_context_db_handle(context);
+    char *sql = sqlite3_mprintf("INSERT INTO log VALUES(%Q)", sqlite3_value_text(value[0]));
+    assert_int_equal(count, 1);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_free(sql);
+    sqlite3_result_int(context, 7);
+}
+
+static void
+fails(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    (void)count;
+    (void)value;
+    sqlite3_result_error(context, "no luck", -1);
+}
+
+static void
+host_functions_call_back_and_fail(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_memory();
+    run(db, "CREATE TABLE log(x); CREATE TABLE t(a); INSERT INTO t VALUES('p'),('q')");
+    sqlite3_create_function(db, "inside", 1, SQLITE_UTF8, NULL, insert_inside, NULL, NULL);
+    sqlite3_create_function(db, "fails", 0, SQLITE_UTF8, NULL, fails, NULL, NULL);
+    assert_int_equal(number(db, "SELECT sum(inside(a)) FROM t"), 14);
+    assert_int_equal(number(db, "SELECT count(*) FROM log"), 2);
+    assert_int_equal(sqlite3_exec(db, "SELECT fails()", NULL, NULL, NULL), SQLITE_ERROR);
+    assert_string_equal(sqlite3_errmsg(db), "no luck");
+    sqlite3_create_function(db, "fails", 0, SQLITE_UTF8, NULL, NULL, NULL, NULL);
+    assert_int_equal(sqlite3_exec(db, "SELECT fails()", NULL, NULL, NULL), SQLITE_ERROR);
+    assert_string_equal(sqlite3_errmsg(db), "no such function: fails");
+    sqlite3_close(db);
+}
+
+typedef struct Seen {
+    int commits, rollbacks, updates, asks, statements, refuse_commit, deny;
+} Seen;
+
+static int
+on_commit(void *arg)
+{
+    Seen *seen = arg;
+    seen->commits++;
+    return seen->refuse_commit;
+}
+
+static void
+on_rollback(void *arg)
+{
+    ((Seen *)arg)->rollbacks++;
+}
+
+static void
+on_update(void *arg, int action, const char *database, const char *table, sqlite3_int64 rowid)
+{
+    assert_int_equal(action, SQLITE_INSERT);
+    assert_string_equal(database, "main");
+    assert_string_equal(table, "t");
+    assert_int_equal(rowid, 1);
+    ((Seen *)arg)->updates++;
+}
+
+static int
+on_authorize(void *arg, int action, const char *first, const char *second, const char *database,
+             const char *inner)
+{
+    Seen *seen = arg;
+    (void)second;
+    (void)database;
+    (void)inner;
+    seen->asks++;
+    if (seen->deny && action == SQLITE_READ && strcmp(first, "t") == 0) return SQLITE_DENY;
+    return SQLITE_OK;
+}
+
+static int
+on_trace(unsigned what, void *arg, void *stmt, void *sql)
+{
+    assert_int_equal(what, SQLITE_TRACE_STMT);
+    assert_non_null(stmt);
+    assert_non_null(sql);
+    ((Seen *)arg)->statements++;
+    return 0;
+}
+
+static int
+stop(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
+static void
+hooks_are_called_and_may_refuse(void **state)
+{
+    (void)state;
+    Seen seen = {0};
+    sqlite3 *db = open_memory();
+    run(db, "CREATE TABLE t(a)");
+    sqlite3_commit_hook(db, on_commit, &seen);
+    sqlite3_rollback_hook(db, on_rollback, &seen);
+    sqlite3_update_hook(db, on_update, &seen);
+    sqlite3_trace_v2(db, SQLITE_TRACE_STMT, on_trace, &seen);
+    run(db, "INSERT INTO t VALUES(1)");
+    assert_int_equal(seen.commits, 1);
+    assert_int_equal(seen.updates, 1);
+    assert_int_equal(seen.statements, 1);
+    sqlite3_update_hook(db, NULL, NULL);
+    seen.refuse_commit = 1;
+    assert_int_equal(sqlite3_exec(db, "INSERT INTO t VALUES(2)", NULL, NULL, NULL),
+                     SQLITE_CONSTRAINT);
+    assert_int_equal(sqlite3_extended_errcode(db), SQLITE_CONSTRAINT_COMMITHOOK);
+    assert_int_equal(seen.rollbacks, 1);
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 1);
+    sqlite3_set_authorizer(db, on_authorize, &seen);
+    assert_int_equal(number(db, "SELECT a FROM t"), 1);
+    assert_true(seen.asks >= 2);
+    seen.deny = 1;
+    sqlite3_stmt *stmt;
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT a FROM t", -1, &stmt, NULL), SQLITE_AUTH);
+    sqlite3_set_authorizer(db, NULL, NULL);
+    sqlite3_progress_handler(db, 1, stop, NULL);
+    assert_int_equal(sqlite3_exec(db, "SELECT 1", NULL, NULL, NULL), SQLITE_INTERRUPT);
+    sqlite3_progress_handler(db, 0, NULL, NULL);
+    sqlite3_close(db);
+}
+
+static void
+blob_handles_read_write_and_expire(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_memory();
+    sqlite3_blob *blob;
+    char bytes[4];
+    run(db, "CREATE TABLE t(a, b); INSERT INTO t VALUES(x'00112233', 5)");
+    assert_int_equal(sqlite3_blob_open(db, "main", "t", "b", 1, 0, &blob), SQLITE_ERROR);
+    assert_string_equal(sqlite3_errmsg(db), "cannot open value of type integer");
+    assert_int_equal(sqlite3_blob_open(db, "main", "t", "a", 9, 0, &blob), SQLITE_ERROR);
+    assert_string_equal(sqlite3_errmsg(db), "no such rowid: 9");
+    assert_int_equal(sqlite3_blob_open(db, "main", "t", "a", 1, 1, &blob), SQLITE_OK);
+    assert_int_equal(sqlite3_blob_bytes(blob), 4);
+    assert_int_equal(sqlite3_blob_write(blob, "\xff", 1, 2), SQLITE_OK);
+    assert_int_equal(sqlite3_blob_read(blob, bytes, 4, 0), SQLITE_OK);
+    assert_memory_equal(bytes, "\x00\x11\xff\x33", 4);
+    assert_int_equal(sqlite3_blob_read(blob, bytes, 4, 1), SQLITE_ERROR);
+    run(db, "UPDATE t SET a=x'aa'");
+    assert_int_equal(sqlite3_blob_read(blob, bytes, 1, 0), SQLITE_ABORT);
+    assert_int_equal(sqlite3_blob_close(blob), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void
+misuse_is_answered_and_close_waits_for_statements(void **state)
+{
+    (void)state;
+    sqlite3_stmt *stmt;
+    assert_int_equal(sqlite3_step(NULL), SQLITE_MISUSE);
+    assert_int_equal(sqlite3_finalize(NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_column_count(NULL), 0);
+    assert_int_equal(sqlite3_prepare_v2(NULL, "SELECT 1", -1, &stmt, NULL), SQLITE_MISUSE);
+    sqlite3 *db = open_memory();
+    assert_int_equal(sqlite3_prepare_v2(db, "  -- nothing", -1, &stmt, NULL), SQLITE_OK);
+    assert_null(stmt);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT 1", -1, &stmt, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_BUSY);
+    assert_int_equal(sqlite3_close_v2(db), SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK); /* And with it the connection. */
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_go_both_ways),
+        cmocka_unit_test(host_functions_call_back_and_fail),
+        cmocka_unit_test(hooks_are_called_and_may_refuse),
+        cmocka_unit_test(blob_handles_read_write_and_expire),
+        cmocka_unit_test(misuse_is_answered_and_close_waits_for_statements),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
