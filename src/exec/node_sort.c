@@ -12,7 +12,8 @@ typedef struct Sort {
     ExecNode node;
     ExecProgram **key, *limit, *offset;
     Sorter sorter;
-    VExpr *vkey; /* A single total key. */
+    VExpr **vkey; /* NULL: some key is not total. */
+    Vec *key_vec;
     Cell *key_cell, *row;
     bool sorted;
     u32 next;
@@ -32,10 +33,12 @@ sort_batch(Exec *exec, Sort *sort, const Batch *in)
 {
     u32 keys = sort->node.plan->u.sort.key_count;
     if (sort->vkey != NULL && in->count >= BY_BATCH_MIN) {
-        Vec key;
-        Err err = exec__vexpr_eval(exec, sort->vkey, in, &sort->node.bytes, &key);
+        Err err = OK;
+        for (u32 k = 0; err == OK && k < keys; k++) {
+            err = exec__vexpr_eval(exec, sort->vkey[k], in, &sort->node.bytes, &sort->key_vec[k]);
+        }
         if (err != OK) return err;
-        err = exec__sorter_add_batch(&sort->sorter, &key, in, sort->row);
+        err = exec__sorter_add_batch(&sort->sorter, sort->key_vec, in, sort->key_cell, sort->row);
         return err == OK ? OK : exec__fail(exec, err, NULL);
     }
     for (u32 i = 0; i < in->count; i++) {
@@ -124,6 +127,25 @@ static const NodeOps sort_ops = {.next = sort_next,
                                  .reset = sort_reset,
                                  .close = sort_close};
 
+static Err
+open_kernels(Exec *exec, Sort *sort)
+{
+    const PlanNode *plan = sort->node.plan;
+    u32 keys = plan->u.sort.key_count;
+    for (u32 i = 0; i < keys; i++) {
+        if (!exec__vexpr_fits(plan->u.sort.key[i].expr)) return OK;
+    }
+    VExpr **vkey = ARENA_NEW_ARRAY(&exec->arena, VExpr *, MAX_OF(keys, 1u));
+    sort->key_vec = ARENA_NEW_ARRAY(&exec->arena, Vec, MAX_OF(keys, 1u));
+    if (vkey == NULL || sort->key_vec == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    for (u32 i = 0; i < keys; i++) {
+        Err err = exec__vexpr_open(exec, plan->u.sort.key[i].expr, &vkey[i]);
+        if (err != OK) return err;
+    }
+    sort->vkey = vkey;
+    return OK;
+}
+
 Err
 exec__sort_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
 {
@@ -143,9 +165,7 @@ exec__sort_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     for (u32 i = 0; err == OK && i < keys; i++) {
         err = exec__compile(exec, plan->u.sort.key[i].expr, &sort->key[i]);
     }
-    if (err == OK && keys == 1 && exec__vexpr_fits(plan->u.sort.key[0].expr)) {
-        err = exec__vexpr_open(exec, plan->u.sort.key[0].expr, &sort->vkey);
-    }
+    if (err == OK) err = open_kernels(exec, sort);
     if (err == OK && plan->u.sort.limit != NULL) {
         err = exec__compile(exec, plan->u.sort.limit, &sort->limit);
     }

@@ -32,7 +32,9 @@ exec__sorter_init(Exec *exec, Sorter *sorter, const PlanSortKey *key, u32 key_co
             by_cells = true;
         }
     }
-    sorter->mode_first = by_cells ? SORT_CELLS : key_count == 1 ? SORT_FRESH : SORT_BYTES;
+    sorter->mode_first = by_cells                           ? SORT_CELLS
+                         : key_count >= 1 && key_count <= 2 ? SORT_NUMBERS
+                                                            : SORT_BYTES;
     sorter->mode = sorter->mode_first;
     return OK;
 }
@@ -51,6 +53,8 @@ exec__sorter_free(Sorter *sorter)
     mem_free(sorter->scratch);
     mem_free(sorter->order);
     mem_free(sorter->order_scratch);
+    mem_free(sorter->mapped[0]);
+    mem_free(sorter->mapped[1]);
     mem_free(sorter->number);
     mem_free(sorter->number_scratch);
     *sorter = (Sorter){0};
@@ -65,6 +69,7 @@ exec__sorter_start(Sorter *sorter, u64 rows_max)
     sorter->count = 0;
     sorter->has_bar = false;
     sorter->mode = sorter->mode_first;
+    sorter->kind[0] = sorter->kind[1] = CELL_NULL;
     sorter->rows_max = rows_max;
 }
 
@@ -95,7 +100,12 @@ sorter_grow(Sorter *sorter, u32 more)
     if (sorter->mode == SORT_BYTES) {
         if (err == OK) err = grow_array(&item, capacity, sizeof(SortItem));
         if (err == OK) err = grow_array(&scratch, capacity, sizeof(SortItem));
-    } else if (sorter->mode == SORT_INTS || sorter->mode == SORT_REALS) {
+    } else if (sorter->mode == SORT_NUMBERS) {
+        for (u32 k = 0; err == OK && k < sorter->key_count; k++) {
+            void *mapped = sorter->mapped[k];
+            err = grow_array(&mapped, capacity, sizeof(u64));
+            sorter->mapped[k] = mapped;
+        }
         if (err == OK) err = grow_array(&number, capacity, sizeof(NumberItem));
         if (err == OK) err = grow_array(&number_scratch, capacity, sizeof(NumberItem));
     }
@@ -109,12 +119,6 @@ sorter_grow(Sorter *sorter, u32 more)
     sorter->capacity = capacity;
     sorter->grown_mode = sorter->mode;
     return OK;
-}
-
-static inline bool
-by_number(const Sorter *sorter)
-{
-    return sorter->mode == SORT_INTS || sorter->mode == SORT_REALS;
 }
 
 /* Order of two rows by their key cells. */
@@ -145,14 +149,30 @@ cells_before(const void *arg, u32 a, u32 b)
     return order != 0 ? order < 0 : a < b;
 }
 
+/* By the last key first: each sort keeps the order of the one before among equals. */
 static void
-sort_now(Sorter *sorter)
+sort_numbers(Sorter *sorter)
 {
-    if (by_number(sorter)) {
+    for (u32 i = 0; i < sorter->count; i++) {
+        sorter->order[i] = i;
+    }
+    for (u32 k = sorter->key_count; k-- > 0;) {
+        for (u32 i = 0; i < sorter->count; i++) {
+            u32 row = sorter->order[i];
+            sorter->number[i] = (NumberItem){.key = sorter->mapped[k][row], .row = row};
+        }
         exec__numbers_sort(sorter->number, sorter->number_scratch, sorter->count);
         for (u32 i = 0; i < sorter->count; i++) {
             sorter->order[i] = sorter->number[i].row;
         }
+    }
+}
+
+static void
+sort_now(Sorter *sorter)
+{
+    if (sorter->mode == SORT_NUMBERS) {
+        sort_numbers(sorter);
         return;
     }
     if (sorter->mode == SORT_CELLS) {
@@ -231,9 +251,12 @@ static Err
 items_keep(Sorter *sorter, const u32 *place, u32 kept)
 {
     if (sorter->mode == SORT_CELLS) return OK;
-    if (by_number(sorter)) {
-        for (u32 i = 0; i < kept; i++) {
-            sorter->number[i].row = place_of(place, kept, sorter->number[i].row);
+    if (sorter->mode == SORT_NUMBERS) {
+        /* place[i] >= i: nothing is overwritten before it is read. */
+        for (u32 k = 0; k < sorter->key_count; k++) {
+            for (u32 i = 0; i < kept; i++) {
+                sorter->mapped[k][i] = sorter->mapped[k][place[i]];
+            }
         }
         return OK;
     }
@@ -263,8 +286,10 @@ prune(Sorter *sorter)
     Err err = rows_keep(sorter, place, kept);
     if (err == OK) err = items_keep(sorter, place, kept);
     if (err != OK) return err;
-    if (kept > 0 && by_number(sorter)) sorter->bar_number = sorter->number[kept - 1].key;
     if (kept > 0) sorter->bar_row = place_of(place, kept, last);
+    for (u32 k = 0; kept > 0 && sorter->mode == SORT_NUMBERS && k < sorter->key_count; k++) {
+        sorter->bar[k] = sorter->mapped[k][sorter->bar_row];
+    }
     sorter->count = kept;
     sorter->has_bar = true;
     return OK;
@@ -307,10 +332,10 @@ map_real(f64 value, bool desc)
 }
 
 static Cell
-unmap(const Sorter *sorter, u64 key)
+unmap(const Sorter *sorter, u32 k, u64 key)
 {
-    if (sorter->key[0].desc) key = ~key;
-    if (sorter->mode == SORT_INTS) return cell_int((i64)(key ^ (u64)1 << 63));
+    if (sorter->key[k].desc) key = ~key;
+    if (sorter->kind[k] == CELL_INT) return cell_int((i64)(key ^ (u64)1 << 63));
     key = (key >> 63) != 0 ? key & ~((u64)1 << 63) : ~key;
     f64 value;
     memcpy(&value, &key, sizeof(value));
@@ -321,56 +346,59 @@ unmap(const Sorter *sorter, u64 key)
 static Err
 leave_numbers(Sorter *sorter)
 {
-    NumberItem *number = sorter->number;
-    u32 count = sorter->mode == SORT_FRESH ? 0 : sorter->count;
-    u8 was = sorter->mode;
     sorter->mode = SORT_BYTES;
     Err err = sorter_grow(sorter, 1);
-    for (u32 i = 0; err == OK && i < count; i++) {
-        sorter->mode = was;
-        Cell key = unmap(sorter, number[i].key);
-        sorter->mode = SORT_BYTES;
+    for (u32 i = 0; err == OK && i < sorter->count; i++) {
         buf_clear(&sorter->key_buf);
-        err = key_append_cell(&sorter->key_buf, &key, &sorter->key[0]);
-        if (err == OK) {
-            err = item_set(sorter, &sorter->item[i], buf_slice(&sorter->key_buf), number[i].row);
+        for (u32 k = 0; err == OK && k < sorter->key_count; k++) {
+            Cell key = unmap(sorter, k, sorter->mapped[k][i]);
+            err = key_append_cell(&sorter->key_buf, &key, &sorter->key[k]);
         }
+        if (err == OK) err = item_set(sorter, &sorter->item[i], buf_slice(&sorter->key_buf), i);
     }
-    return err;
+    if (err != OK || !sorter->has_bar) return err;
+    /* The bar is item[rows_max - 1] of the sorted items. */
+    exec__items_sort(sorter->item, sorter->scratch, sorter->count);
+    return OK;
 }
 
-/* Is the key a number of the kind that all keys are?  *key_out: its mapping. */
+/* Are the keys numbers of the kinds that their columns have?  Their mappings. */
 static inline bool
-number_key(Sorter *sorter, const Cell *cell, u64 *key_out)
+number_keys(Sorter *sorter, const Cell *cell, u64 *mapped)
 {
-    bool desc = sorter->key[0].desc;
-    if (sorter->mode == SORT_FRESH) {
-        if (cell->type == CELL_INT) sorter->mode = SORT_INTS;
-        if (cell->type == CELL_REAL) sorter->mode = SORT_REALS;
+    for (u32 k = 0; k < sorter->key_count; k++) {
+        if (sorter->kind[k] == CELL_NULL && cell_is_number(&cell[k])) {
+            sorter->kind[k] = cell[k].type;
+        }
+        if (cell[k].type != sorter->kind[k] || cell[k].type == CELL_NULL) return false;
+        mapped[k] = cell[k].type == CELL_INT ? map_int(cell[k].u.i, sorter->key[k].desc)
+                                             : map_real(cell[k].u.r, sorter->key[k].desc);
     }
-    if (sorter->mode == SORT_INTS && cell->type == CELL_INT) {
-        *key_out = map_int(cell->u.i, desc);
-        return true;
-    }
-    if (sorter->mode == SORT_REALS && cell->type == CELL_REAL) {
-        *key_out = map_real(cell->u.r, desc);
-        return true;
-    }
-    return false;
+    return true;
 }
 
-/* A row whose key is a number; *done_out false: it has to go the other way. */
-static Err
-number_add(Sorter *sorter, const Cell *key, const Cell *row, bool *done_out)
+/* Can a row with these keys still be among the first rows_max? */
+static inline bool
+numbers_beat_bar(const Sorter *sorter, const u64 *mapped)
 {
-    u64 mapped;
-    *done_out = number_key(sorter, key, &mapped);
-    if (!*done_out) return leave_numbers(sorter);
-    if (sorter->has_bar && (sorter->rows_max == 0 || mapped >= sorter->bar_number)) return OK;
+    if (!sorter->has_bar) return true;
+    if (sorter->rows_max == 0) return false;
+    if (mapped[0] != sorter->bar[0]) return mapped[0] < sorter->bar[0];
+    return sorter->key_count > 1 && mapped[1] < sorter->bar[1];
+}
+
+static Err
+numbers_add(Sorter *sorter, const u64 *mapped, const Cell *row)
+{
+    if (!numbers_beat_bar(sorter, mapped)) return OK;
     Err err = sorter_grow(sorter, 1);
     if (err == OK) err = exec__rowbuf_add(&sorter->rows, row);
     if (err != OK) return err;
-    sorter->number[sorter->count++] = (NumberItem){.key = mapped, .row = sorter->rows.rows - 1};
+    ASSERT(sorter->rows.rows == sorter->count + 1);
+    for (u32 k = 0; k < sorter->key_count; k++) {
+        sorter->mapped[k][sorter->count] = mapped[k];
+    }
+    sorter->count++;
     return sorter->rows_max < U32_MAX / 4 ? prune(sorter) : OK;
 }
 
@@ -379,10 +407,11 @@ exec__sorter_add(Sorter *sorter, const Cell *key, const Cell *row)
 {
     Err err = OK;
     Slice bytes = SLICE_NONE;
-    if (sorter->mode <= SORT_REALS) {
-        bool done;
-        err = number_add(sorter, key, row, &done);
-        if (err != OK || done) return err;
+    if (sorter->mode == SORT_NUMBERS) {
+        u64 mapped[2];
+        if (number_keys(sorter, key, mapped)) return numbers_add(sorter, mapped, row);
+        err = leave_numbers(sorter);
+        if (err != OK) return err;
     }
     if (sorter->mode == SORT_BYTES) {
         buf_clear(&sorter->key_buf);
@@ -404,46 +433,63 @@ exec__sorter_add(Sorter *sorter, const Cell *key, const Cell *row)
     return sorter->rows_max < U32_MAX / 4 ? prune(sorter) : OK;
 }
 
-/* All keys of the batch are numbers of the kind so far: no row needs to be looked at. */
+/* All keys of the batch are numbers of the kinds so far: no row needs to be looked at. */
 static bool
 batch_is_numbers(Sorter *sorter, const Vec *key)
 {
-    if (key->kind == VEC_CELL || key->null != NULL || key->constant) return false;
-    u8 wanted = key->kind == VEC_INT ? SORT_INTS : SORT_REALS;
-    if (sorter->mode == SORT_FRESH) sorter->mode = wanted;
-    return sorter->mode == wanted;
+    if (sorter->mode != SORT_NUMBERS) return false;
+    for (u32 k = 0; k < sorter->key_count; k++) {
+        u8 kind = key[k].kind == VEC_INT ? CELL_INT : CELL_REAL;
+        if (key[k].kind == VEC_CELL || key[k].null != NULL || key[k].constant) return false;
+        if (sorter->kind[k] == CELL_NULL) sorter->kind[k] = kind;
+        if (sorter->kind[k] != kind) return false;
+    }
+    return true;
+}
+
+static inline u64
+map_at(const Sorter *sorter, const Vec *key, u32 k, u32 at)
+{
+    bool desc = sorter->key[k].desc;
+    return key[k].kind == VEC_INT ? map_int(key[k].u.i[at], desc) : map_real(key[k].u.r[at], desc);
+}
+
+static Err
+numbers_add_all(Sorter *sorter, const Vec *key, const Batch *batch)
+{
+    Err err = sorter_grow(sorter, batch->count);
+    if (err == OK) err = exec__rowbuf_add_batch(&sorter->rows, batch, 0, batch->count);
+    for (u32 k = 0; err == OK && k < sorter->key_count; k++) {
+        u64 *mapped = sorter->mapped[k] + sorter->count;
+        for (u32 n = 0; n < batch->count; n++) {
+            mapped[n] = map_at(sorter, key, k, batch_at(batch, n));
+        }
+    }
+    if (err == OK) sorter->count += batch->count;
+    return err;
 }
 
 Err
-exec__sorter_add_batch(Sorter *sorter, const Vec *key, const Batch *batch, Cell *row_scratch)
+exec__sorter_add_batch(Sorter *sorter, const Vec *key, const Batch *batch, Cell *key_scratch,
+                       Cell *row_scratch)
 {
-    bool limited = sorter->rows_max < U32_MAX / 4;
     bool numbers = batch_is_numbers(sorter, key);
-    if (numbers && !limited) {
-        Err err = sorter_grow(sorter, batch->count);
-        u32 first = sorter->rows.rows;
-        if (err == OK) err = exec__rowbuf_add_batch(&sorter->rows, batch, 0, batch->count);
-        for (u32 n = 0; err == OK && n < batch->count; n++) {
-            u32 at = batch_at(batch, n);
-            u64 mapped = key->kind == VEC_INT ? map_int(key->u.i[at], sorter->key[0].desc)
-                                              : map_real(key->u.r[at], sorter->key[0].desc);
-            sorter->number[sorter->count + n] = (NumberItem){.key = mapped, .row = first + n};
-        }
-        if (err == OK) sorter->count += batch->count;
-        return err;
-    }
+    if (numbers && sorter->rows_max >= U32_MAX / 4) return numbers_add_all(sorter, key, batch);
     for (u32 n = 0; n < batch->count; n++) {
         u32 at = batch_at(batch, n);
-        if (numbers && sorter->has_bar) {
-            u64 mapped = key->kind == VEC_INT ? map_int(key->u.i[at], sorter->key[0].desc)
-                                              : map_real(key->u.r[at], sorter->key[0].desc);
-            if (mapped >= sorter->bar_number) continue;
+        u64 mapped[2];
+        for (u32 k = 0; numbers && k < sorter->key_count; k++) {
+            mapped[k] = map_at(sorter, key, k, at);
         }
-        Cell cell = vec_cell(key, at);
+        if (numbers && !numbers_beat_bar(sorter, mapped)) continue;
         for (u32 i = 0; i < batch->columns; i++) {
             row_scratch[i] = vec_cell(&batch->col[i], at);
         }
-        Err err = exec__sorter_add(sorter, &cell, row_scratch);
+        for (u32 k = 0; !numbers && k < sorter->key_count; k++) {
+            key_scratch[k] = vec_cell(&key[k], at);
+        }
+        Err err = numbers ? numbers_add(sorter, mapped, row_scratch)
+                          : exec__sorter_add(sorter, key_scratch, row_scratch);
         if (err != OK) return err;
     }
     return OK;

@@ -1,9 +1,9 @@
 /*
  * sorter.h -- a stable sort of rows by keys, whole or only the first N (private to exec/).
  *
- * Rows come with their key cells.  A single key that is an integer in every row, or a real in every
- * row, is sorted as a number by radix.  Other keys become key bytes and are compared by memcmp;
- * with a collation of the host program the key cells are kept and compared one by one.
+ * Rows come with their key cells.  One or two keys, each of which is an integer in every row or a
+ * real in every row, are sorted as numbers by radix.  Other keys become key bytes and are compared
+ * by memcmp; with a collation of the host program the key cells are kept and compared one by one.
  */
 #pragma once
 
@@ -12,9 +12,7 @@
 #include "exec/rowbuf.h"
 
 typedef enum SortMode {
-    SORT_FRESH, /* No row yet; numbers are possible. */
-    SORT_INTS,  /* Every key so far is an integer ... */
-    SORT_REALS, /* ... or a real. */
+    SORT_NUMBERS, /* Every key so far is a number of the kind its column began with. */
     SORT_BYTES,
     SORT_CELLS /* Host collations: compare cells of `keys`. */
 } SortMode;
@@ -24,6 +22,8 @@ typedef struct Sorter {
     KeyColumn *key; /* How each key column is encoded. */
     u8 mode;        /* SortMode */
     u8 mode_first;  /* With which a run begins. */
+    u8 kind[2];     /* SORT_NUMBERS: CellType of each key column, CELL_NULL before the first row. */
+    u64 *mapped[2]; /* By row: the keys, mapped so that unsigned order is the order wanted. */
     NumberItem *number, *number_scratch;
     RowBuf rows;     /* The rows themselves. */
     RowBuf keys;     /* SORT_CELLS only. */
@@ -33,11 +33,11 @@ typedef struct Sorter {
     u32 count, capacity;
     u8 grown_mode; /* The mode whose arrays have that capacity. */
     Buf key_buf;
-    u64 rows_max;   /* Top-N: only the first rows_max are wanted; U64_MAX: all. */
-    bool has_bar;   /* Top-N: rows not before item[rows_max - 1] cannot be among them. */
-    u32 bar_row;    /* SORT_CELLS: where that row stands. */
-    u64 bar_number; /* SORT_INTS, SORT_REALS: its key. */
-    RowBuf spare;   /* Top-N: what is kept moves here when losers are thrown away. */
+    u64 rows_max; /* Top-N: only the first rows_max are wanted; U64_MAX: all. */
+    bool has_bar; /* Top-N: rows not before item[rows_max - 1] cannot be among them. */
+    u32 bar_row;  /* SORT_CELLS: where that row stands. */
+    u64 bar[2];   /* SORT_NUMBERS: its keys. */
+    RowBuf spare; /* Top-N: what is kept moves here when losers are thrown away. */
     RowBuf spare_keys;
     Arena spare_bytes;
 } Sorter;
@@ -49,9 +49,9 @@ void exec__sorter_free(Sorter *sorter);
 void exec__sorter_start(Sorter *sorter, u64 rows_max);
 /* Add a row. */
 MUST_CHECK Err exec__sorter_add(Sorter *sorter, const Cell *key, const Cell *row);
-/* Add the live rows of a batch, all columns, by one key vector; only for a single key. */
+/* Add the live rows of a batch, all columns, by their key vectors. */
 MUST_CHECK Err exec__sorter_add_batch(Sorter *sorter, const Vec *key, const Batch *batch,
-                                      Cell *row_scratch);
+                                      Cell *key_scratch, Cell *row_scratch);
 /* All rows are in: put them in order. */
 MUST_CHECK Err exec__sorter_finish(Sorter *sorter);
 /* The row in place `at`, 0 <= at < sorter->count. */
