@@ -212,8 +212,7 @@ numbers_insertion(NumberItem *item, u32 count)
     for (u32 i = 1; i < count; i++) {
         NumberItem moved = item[i];
         u32 at = i;
-        while (at > 0 && (moved.key < item[at - 1].key ||
-                          (moved.key == item[at - 1].key && moved.row < item[at - 1].row))) {
+        while (at > 0 && moved.key < item[at - 1].key) {
             item[at] = item[at - 1];
             at--;
         }

@@ -50,7 +50,7 @@ typedef struct NumberItem {
     u32 row;
 } NumberItem;
 
-/* Sort by key; items come in the order of their rows and ties stay so.  By radix, skipping the
+/* Sort by key, stably.  By radix, skipping the
    digits in which all keys agree. */
 void exec__numbers_sort(NumberItem *item, NumberItem *scratch, u32 count);
 
