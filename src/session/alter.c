@@ -23,37 +23,160 @@ check_added_column(Ddl *ddl, const TableDef *table, u32 checks_before)
     return OK;
 }
 
-/* Say where an error that a dropped column caused stands. */
-static Err
-after_drop(Ddl *ddl, Err err, const char *what, const char *name)
+/* ---- what views and triggers mean ---- */
+
+/* Looks for the uses of one column while views and triggers are bound. */
+typedef struct UseFinder {
+    const TableDef *table; /* NULL: nothing is looked for. */
+    u32 column;
+    Arena *arena;
+    DdlNameUse *use;
+    u32 count, capacity;
+    bool out_of_memory;
+} UseFinder;
+
+static void
+note_use(void *arg, Slice sql, const AstName *name, const TableDef *table, u32 column)
 {
-    char *text = mem_strdup(err_message(session_error(ddl->session)));
-    err = session_set_error(ddl->session, err, "error in %s %s after drop column: %s", what, name,
+    UseFinder *finder = arg;
+    bool is_string = table == NULL;
+    if (finder->table == NULL) return;
+    if (!is_string && (table != finder->table || column != finder->column)) return;
+    if (finder->count == finder->capacity) {
+        u32 capacity = finder->capacity * 2 + 16;
+        DdlNameUse *list = ARENA_NEW_ARRAY(finder->arena, DdlNameUse, capacity);
+        finder->out_of_memory = finder->out_of_memory || list == NULL;
+        if (list == NULL) return;
+        if (finder->count > 0) memcpy(list, finder->use, sizeof(*list) * finder->count);
+        finder->use = list;
+        finder->capacity = capacity;
+    }
+    finder->use[finder->count++] = (DdlNameUse){(const char *)sql.p, name->span, is_string};
+}
+
+/* Say where an error stands.  `after` is " after rename" or such, or empty. */
+static Err
+error_in(Ddl *ddl, Err err, const char *what, const char *name, const char *after)
+{
+    if (ddl->msg.err == OK) return ddl__fail(ddl, err);
+    char *text = mem_strdup(err_message(&ddl->msg));
+    err_clear(&ddl->msg);
+    err = session_set_error(ddl->session, err, "error in %s %s%s: %s", what, name, after,
                             text == NULL ? "" : text);
     mem_free(text);
     return err;
 }
 
-/* Every view must still mean something. */
 static Err
-check_views(Ddl *ddl)
+bind_view(Ddl *ddl, const PlanContext *context, const TableDef *view)
 {
-    const Catalog *catalog = ddl->context.old;
-    for (u32 i = 0; i < catalog_table_count(catalog); i++) {
-        const TableDef *view = catalog_table_at(catalog, i);
-        if (!view->is_view) continue;
-        Buf sql = {0};
-        bool row;
-        Err err = buf_printf(&sql, "SELECT 1 FROM (SELECT * FROM %s.", view->schema);
-        if (err == OK) err = sql_name_append(&sql, SLICE(view->name, strlen(view->name)), true);
-        if (err == OK) err = buf_append_text(&sql, ") LIMIT 0");
-        if (err == OK) err = buf_append_byte(&sql, 0);
-        err = err == OK ? ddl__run_counted(ddl, (const char *)sql.p, &row) : ddl__fail(ddl, err);
-        buf_free(&sql);
-        if (err == ERR_SQL) return after_drop(ddl, err, "view", view->name);
-        if (err != OK) return err;
+    Buf sql = {0};
+    Arena arena;
+    AstStatement *ast = NULL;
+    Plan *plan = NULL;
+    size_t consumed;
+    arena_init(&arena, NULL);
+    Err err = buf_printf(&sql, "SELECT * FROM %s.", view->schema);
+    if (err == OK) err = sql_name_append(&sql, SLICE(view->name, strlen(view->name)), true);
+    if (err == OK) err = sql_parse(&arena, buf_slice(&sql), NULL, &ast, &consumed, &ddl->msg);
+    if (err == OK) err = plan_prepare(context, ast, buf_slice(&sql), &plan, &ddl->msg);
+    plan_release(plan);
+    arena_free(&arena);
+    buf_free(&sql);
+    return err;
+}
+
+static Err
+bind_triggers(Ddl *ddl, const PlanContext *context, const Catalog *catalog, const TableDef *table,
+              const char *after)
+{
+    const TriggerDef *const *list = NULL;
+    u32 count = catalog_triggers(catalog, table, &list);
+    for (u32 i = count; i-- > 0;) {
+        Err err = plan_check_trigger(context, table, list[i], table->database == 1, &ddl->msg);
+        if (err == OK) continue;
+        const char *name = context->notes->failed_in;
+        bool elsewhere = name != NULL &&
+                         catalog_find_table(catalog, SLICE(name, strlen(name))) != NULL;
+        if (elsewhere) return error_in(ddl, err, "view", name, after);
+        return error_in(ddl, err, "trigger", list[i]->name, after);
     }
     return OK;
+}
+
+/* Every view and trigger of the database, and of temp, must mean something. */
+static Err
+bind_schema(Ddl *ddl, UseFinder *finder, const char *after)
+{
+    CatalogView view;
+    PlanContext context;
+    PlanNotes notes = {.name = note_use, .arg = finder};
+    session__catalog_view(ddl->session, &view);
+    session__plan_context(ddl->session, &view, &context);
+    context.notes = &notes;
+    context.triggers_off = true; /* Each is bound by itself. */
+    for (u32 pass = 0; pass < 2; pass++) {
+        u32 database = pass == 0 ? ddl->database : 1;
+        if (pass == 1 && (ddl->database == 1 || view.count < 2)) break;
+        const Catalog *catalog = view.db[database].catalog;
+        u32 tables = catalog == NULL ? 0 : catalog_table_count(catalog);
+        for (u32 i = 0; i < tables; i++) {
+            const TableDef *table = catalog_table_at(catalog, i);
+            notes.failed_in = NULL;
+            Err err = table->is_view ? bind_view(ddl, &context, table) : OK;
+            if (err != OK) {
+                const char *name = notes.failed_in != NULL ? notes.failed_in : table->name;
+                return error_in(ddl, err, "view", name, after);
+            }
+        }
+        for (u32 i = 0; i < tables; i++) {
+            Err err = bind_triggers(ddl, &context, catalog, catalog_table_at(catalog, i), after);
+            if (err != OK) return err;
+        }
+    }
+    return finder->out_of_memory ? ddl__fail(ddl, ERR_NOMEM) : OK;
+}
+
+static i32
+find_column(const TableDef *table, Slice name)
+{
+    for (u32 i = 0; i < table->column_count; i++) {
+        const char *at = table->column[i].name;
+        if (slice_equal_nocase(name, SLICE(at, strlen(at)))) return (i32)i;
+    }
+    return -1;
+}
+
+static Err
+rename_column(Ddl *ddl, const TableDef *table, const AstAlter *ast, Catalog **catalog_out)
+{
+    i32 column = find_column(table, ast->column.text);
+    if (column < 0) {
+        Slice name = ast->column.text;
+        err_set_at(&ddl->msg, ERR_SQL, (i32)ast->column.span.offset, "no such column: \"%.*s\"",
+                   (int)name.bytes, (const char *)name.p);
+        return ddl__fail(ddl, ERR_SQL);
+    }
+    Arena arena;
+    arena_init(&arena, NULL);
+    UseFinder finder = {.table = table, .column = (u32)column, .arena = &arena};
+    Err err = bind_schema(ddl, &finder, "");
+    if (err == OK) {
+        err = ddl_rename_column(&ddl->context, table, ast, finder.use, finder.count, catalog_out);
+        if (err != OK) err = ddl__fail(ddl, err);
+    }
+    arena_free(&arena);
+    return err;
+}
+
+static Err
+table_after_drop(Ddl *ddl, Err err, const TableDef *table)
+{
+    char *text = mem_strdup(err_message(session_error(ddl->session)));
+    err = session_set_error(ddl->session, err, "error in table %s after drop column: %s",
+                            table->name, text == NULL ? "" : text);
+    mem_free(text);
+    return err;
 }
 
 static Err
@@ -62,12 +185,19 @@ alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
     Session *session = ddl->session;
     Catalog *catalog = NULL;
     u32 checks = table->check_count;
+    UseFinder nothing = {0};
     Err err = table->is_view ? OK : ddl__lock(ddl, table);
+    bool names_change = ast->kind == AST_ALTER_RENAME_TABLE || ast->kind == AST_ALTER_DROP_COLUMN;
+    if (err == OK && names_change && !table->is_view) err = bind_schema(ddl, &nothing, "");
     if (err != OK) return err;
     switch (ast->kind) {
     case AST_ALTER_ADD_COLUMN: err = ddl_add_column(&ddl->context, table, ast, &catalog); break;
     case AST_ALTER_DROP_COLUMN: err = ddl_drop_column(&ddl->context, table, ast, &catalog); break;
     case AST_ALTER_RENAME_TABLE: err = ddl_rename_table(&ddl->context, table, ast, &catalog); break;
+    case AST_ALTER_RENAME_COLUMN:
+        err = rename_column(ddl, table, ast, &catalog);
+        if (err != OK) return err;
+        break;
     default:
         return session_set_error(session, ERR_UNSUPPORTED,
                                  "this form of ALTER TABLE is not supported yet");
@@ -92,8 +222,9 @@ alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
     if (err != OK) return err;
     err = ddl__check_table(ddl, table);
     bool drops = ast->kind == AST_ALTER_DROP_COLUMN;
-    if (err != OK) return drops ? after_drop(ddl, err, "table", table->name) : err;
-    if (drops) return check_views(ddl);
+    if (err != OK) return drops ? table_after_drop(ddl, err, table) : err;
+    if (drops) return bind_schema(ddl, &nothing, " after drop column");
+    if (ast->kind != AST_ALTER_ADD_COLUMN) return bind_schema(ddl, &nothing, " after rename");
     return ast->kind == AST_ALTER_ADD_COLUMN ? check_added_column(ddl, table, checks) : OK;
 }
 
@@ -115,6 +246,10 @@ ddl__alter_table(Ddl *ddl, const AstAlter *ast)
     if (table == NULL) return session_set_error(session, ERR_SCHEMA, "%s", err_text(ERR_SCHEMA));
     if (table->is_system) {
         return session_set_error(session, ERR_SQL, "table %s may not be altered", table->name);
+    }
+    if (table->is_view && ast->kind == AST_ALTER_RENAME_COLUMN) {
+        return session_set_error(session, ERR_SQL, "cannot rename columns of view \"%s\"",
+                                 table->name);
     }
     if (table->is_view && ast->kind == AST_ALTER_ADD_COLUMN) {
         return session_set_error(session, ERR_SQL, "Cannot add a column to a view");

@@ -34,6 +34,7 @@ static void
 fail(Binder *b, Err err, i32 offset, const char *format, va_list list)
 {
     if (b->err != OK) return;
+    if (b->ctx->notes != NULL) b->ctx->notes->failed_in = b->inner_name;
     char text[1024];
     int bytes = vsnprintf(text, sizeof(text), format, list);
     if (bytes < 0) text[0] = 0;

@@ -326,6 +326,8 @@ PlanExpr *bind__name(Binder *b, const AstExpr *ast);
 /* Column of a source by name: its number, COLUMN_ROWID for rowid names, or -1. */
 i32 bind__find_column(Binder *b, Source *source, Slice name, bool rowid_names);
 bool bind__is_rowid_name(Slice name);
+/* Tell PlanContext.notes that `name` means that column of the source, if it is a base table. */
+void bind__note(Binder *b, const Source *source, const AstName *name, i32 column);
 const TableDef *bind__find_table(Binder *b, const AstName *schema, const AstName *name);
 const char *bind__column_name(const Source *source, u32 column);
 /* `e` refers to something of `scope`: every query between here and there depends on it. */

@@ -80,6 +80,15 @@ bind__find_column(Binder *b, Source *source, Slice name, bool rowid_names)
     return bind__is_rowid_name(name) ? (i32)COLUMN_ROWID : -1;
 }
 
+void
+bind__note(Binder *b, const Source *source, const AstName *name, i32 column)
+{
+    PlanNotes *notes = b->ctx->notes;
+    if (notes == NULL || column < 0 || (u32)column == COLUMN_ROWID) return;
+    if (source->table == NULL || source->column != NULL) return;
+    notes->name(notes->arg, b->sql, name, source->table, (u32)column);
+}
+
 static const char *
 source_real_name(const Source *source)
 {
@@ -275,6 +284,7 @@ match_expr(Binder *b, Scope *scope, Match *match, const AstExpr *ast)
         return bind__fail_at(b, ast->span, "ambiguous column name: %.*s", (int)ast->span.bytes,
                              b->sql.p + ast->span.offset);
     }
+    bind__note(b, match->source, &ast->u.column.name, (i32)match->column);
     bind__track_level(b, scope->level);
     if (match->merged.count > 0) {
         for (u32 i = 0; i < match->merged.count; i++) {
@@ -337,8 +347,11 @@ name_failed(Binder *b, const AstExpr *ast)
             return bind__const(b, cell_int(0), ast->span);
     }
     bool doubled = ref->qualifier == NULL && ref->name.quote == AST_QUOTE_DOUBLE;
-    if (doubled && !b->ctx->strings_double_off)
+    if (doubled && !b->ctx->strings_double_off) {
+        PlanNotes *notes = b->ctx->notes;
+        if (notes != NULL) notes->name(notes->arg, b->sql, &ref->name, NULL, 0);
         return bind__text_const(b, ref->name.text, ast->span);
+    }
     char text[512];
     size_t bytes = 0;
     Slice part[3] = {SLICE_NONE, SLICE_NONE, ref->name.text};

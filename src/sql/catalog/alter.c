@@ -6,7 +6,6 @@
  * sqlite_schema keep the spelling that the user gave them.
  */
 #include "sql/catalog/catalog_unit.h"
-#include "sql/catalog/table_refs.h"
 #include "sql/parse/parse.h"
 #include "value/record.h"
 
@@ -16,8 +15,8 @@ text_slice(const char *text)
     return SLICE(text, strlen(text));
 }
 
-static Err
-parse_sql(DdlContext *ddl, Arena *arena, const char *sql, AstStatement **ast_out)
+Err
+catalog__parse_stored(DdlContext *ddl, Arena *arena, const char *sql, AstStatement **ast_out)
 {
     size_t consumed;
     const ParseOptions options = {.stored = true};
@@ -34,8 +33,8 @@ table_row(SchemaRow *row, u32 count)
 }
 
 /* Copy a unit's rows for editing. */
-static SchemaRow *
-rows_copy(Arena *arena, const CatalogUnit *unit)
+SchemaRow *
+catalog__rows_copy(Arena *arena, const CatalogUnit *unit)
 {
     SchemaRow *row = ARENA_NEW_ARRAY(arena, SchemaRow, unit->row_count + 1);
     if (row != NULL) memcpy(row, unit->row, sizeof(*row) * unit->row_count);
@@ -112,8 +111,8 @@ ddl_add_column(DdlContext *ddl, const TableDef *table, const AstAlter *alter, Ca
     AstStatement *ast;
     Arena arena;
     arena_init(&arena, NULL);
-    SchemaRow *row = rows_copy(&arena, before);
-    err = row == NULL ? ERR_NOMEM : parse_sql(ddl, &arena, table->sql, &ast);
+    SchemaRow *row = catalog__rows_copy(&arena, before);
+    err = row == NULL ? ERR_NOMEM : catalog__parse_stored(ddl, &arena, table->sql, &ast);
     if (err == OK) {
         /* Behind the last column, before the table's constraints. */
         const AstColumnDefs *columns = &ast->u.create_table->columns;
@@ -244,8 +243,8 @@ ddl_drop_column(DdlContext *ddl, const TableDef *table, const AstAlter *alter, C
     AstStatement *ast;
     Arena arena;
     arena_init(&arena, NULL);
-    SchemaRow *row = rows_copy(&arena, before);
-    err = row == NULL ? ERR_NOMEM : parse_sql(ddl, &arena, table->sql, &ast);
+    SchemaRow *row = catalog__rows_copy(&arena, before);
+    err = row == NULL ? ERR_NOMEM : catalog__parse_stored(ddl, &arena, table->sql, &ast);
     if (err == OK) {
         SchemaRow *own = table_row(row, before->row_count);
         own->sql = without_column(&arena, table->sql, &ast->u.create_table->columns, at);
@@ -263,94 +262,5 @@ ddl_drop_column(DdlContext *ddl, const TableDef *table, const AstAlter *alter, C
         catalog__unit_release(unit);
     }
     arena_free(&arena);
-    return err;
-}
-
-/* ---- RENAME TO ---- */
-
-/* Edit one row's text and names; `own` if it belongs to the renamed table. */
-static Err
-rename_row(DdlContext *ddl, Arena *arena, SchemaRow *row, const char *old_name, Slice new_name,
-           bool own)
-{
-    char *name = arena_strndup(arena, new_name.p, new_name.bytes);
-    if (name == NULL) return ERR_NOMEM;
-    if (own) {
-        if (row->type == ROW_TABLE) row->name = name;
-        row->table = name;
-        size_t head = strlen("sqlite_autoindex_"), length = strlen(old_name);
-        if (row->type == ROW_INDEX && row->sql == NULL) {
-            row->name = arena_printf(arena, "sqlite_autoindex_%s%s", name,
-                                     row->name + head + length);
-            if (row->name == NULL) return ERR_NOMEM;
-        }
-    }
-    if (row->sql == NULL) return OK;
-    AstStatement *ast;
-    TableRefs refs = {.name = text_slice(old_name), .arena = arena};
-    Err err = parse_sql(ddl, arena, row->sql, &ast);
-    if (err != OK) return err;
-    table_refs_collect(&refs, ast);
-    if (refs.out_of_memory) return ERR_NOMEM;
-    if (refs.count == 0) return OK;
-    row->sql = table_refs_replace(&refs, ast->text, new_name);
-    return row->sql == NULL ? ERR_NOMEM : OK;
-}
-
-/* One unit after the renaming; *unit_out NULL if its rows stay as they are. */
-static Err
-rename_unit(DdlContext *ddl, const CatalogUnit *before, const char *old_name, Slice new_name,
-            CatalogUnit **unit_out)
-{
-    *unit_out = NULL;
-    bool own = before->table != NULL && !before->table->is_view &&
-               text_compare_nocase(before->table->name, old_name) == 0;
-    Arena arena;
-    arena_init(&arena, NULL);
-    SchemaRow *row = rows_copy(&arena, before);
-    Err err = row == NULL ? ERR_NOMEM : OK;
-    bool changed = own;
-    for (u32 i = 0; err == OK && i < before->row_count; i++) {
-        err = rename_row(ddl, &arena, &row[i], old_name, new_name, own);
-        changed = changed || row[i].sql != before->row[i].sql;
-    }
-    if (err == OK && changed) {
-        err = catalog__unit_rebuild(ddl, row, before->row_count, "after rename", unit_out);
-    }
-    arena_free(&arena);
-    return err;
-}
-
-Err
-ddl_rename_table(DdlContext *ddl, const TableDef *table, const AstAlter *alter, Catalog **new_out)
-{
-    *new_out = NULL;
-    Slice new_name = alter->new_name.text;
-    char *old_name = mem_strdup(table->name);
-    if (old_name == NULL) return ERR_NOMEM;
-    /* Derive step by step: each unit that names the table is replaced in a version of its own that
-       nobody sees but this transaction. */
-    Catalog *now = catalog_retain(ddl->old);
-    u32 units = catalog__unit_count(ddl->old);
-    Err err = OK;
-    for (u32 i = 0; err == OK && i < units; i++) {
-        const CatalogUnit *before = catalog__unit_at(now, i);
-        DdlContext step = *ddl;
-        CatalogUnit *unit;
-        Catalog *next;
-        step.old = now;
-        err = rename_unit(&step, before, old_name, new_name, &unit);
-        if (err != OK || unit == NULL) continue;
-        err = catalog__finish(&step, before, unit, &next);
-        if (err != OK) continue;
-        catalog_release(now);
-        now = next;
-    }
-    mem_free(old_name);
-    if (err == OK) {
-        *new_out = now;
-    } else {
-        catalog_release(now);
-    }
     return err;
 }

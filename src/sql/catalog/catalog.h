@@ -130,4 +130,14 @@ MUST_CHECK Err ddl_drop_column(DdlContext *ddl, const TableDef *table, const Ast
                                Catalog **new_out);
 MUST_CHECK Err ddl_rename_table(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
                                 Catalog **new_out);
+/* A token of a view's or trigger's text that means the column to be renamed, or a string there in
+   double quotes, which gets single ones. */
+typedef struct DdlNameUse {
+    const char *sql; /* TableDef.sql or TriggerDef.sql of the catalog `old` */
+    Span span;
+    bool is_string;
+} DdlNameUse;
+/* The column exists.  Edits the table, its indexes, foreign keys of all tables, and the uses. */
+MUST_CHECK Err ddl_rename_column(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
+                                 const DdlNameUse *use, u32 use_count, Catalog **new_out);
 MUST_CHECK Err ddl_drop_trigger(DdlContext *ddl, const TriggerDef *trigger, Catalog **new_out);

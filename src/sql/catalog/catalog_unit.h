@@ -81,5 +81,9 @@ MUST_CHECK Err catalog__finish(DdlContext *ddl, const CatalogUnit *before, Catal
                                Catalog **new_out);
 MUST_CHECK Err catalog__unit_rebuild(DdlContext *ddl, const SchemaRow *row, u32 row_count,
                                      const char *after_what, CatalogUnit **unit_out);
+/* alter.c: parse a stored text; a unit's rows for editing (NULL: no memory). */
+MUST_CHECK Err catalog__parse_stored(DdlContext *ddl, Arena *arena, const char *sql,
+                                     AstStatement **ast_out);
+SchemaRow *catalog__rows_copy(Arena *arena, const CatalogUnit *unit);
 TreeId catalog__schema_tree(const Catalog *catalog);
 i64 catalog__rowid_max(const Catalog *catalog);

@@ -33,6 +33,17 @@ typedef enum PlanAuthAction {
     PLAN_AUTH_RECURSIVE = 33
 } PlanAuthAction;
 
+/*
+ * For ALTER TABLE RENAME COLUMN: told of each name that means a column of a base table.  `sql` is
+ * the text that the name's span counts from: for stored texts, TableDef.sql and TriggerDef.sql
+ * themselves.  A name may be told twice.  For a string in double quotes `table` is NULL.
+ */
+typedef struct PlanNotes {
+    void (*name)(void *arg, Slice sql, const AstName *name, const TableDef *table, u32 column);
+    void *arg;
+    const char *failed_in; /* Out: the view or trigger whose text made the error; NULL: none. */
+} PlanNotes;
+
 typedef struct PlanContext {
     const CatalogView *catalog;
     const FuncTable *functions;
@@ -53,6 +64,7 @@ typedef struct PlanContext {
     int (*authorize)(void *arg, int action, const char *first, const char *second,
                      const char *database, const char *inner);
     void *authorize_arg;
+    PlanNotes *notes;    /* NULL: nobody listens. */
     MemAccount *account; /* Charged for the plan's arena; may be NULL. */
 
     /* Limits; 0: SQLite's default. */
@@ -79,6 +91,11 @@ typedef struct PlanContext {
  */
 MUST_CHECK Err plan_prepare(const PlanContext *ctx, const AstStatement *ast, Slice sql,
                             Plan **plan_out, ErrMsg *msg);
+
+/* Bind the WHEN and the body of a trigger of `table` (as the catalog has it), for the errors and
+   for PlanContext.notes. */
+MUST_CHECK Err plan_check_trigger(const PlanContext *ctx, const TableDef *table,
+                                  const TriggerDef *trigger, bool is_temp, ErrMsg *msg);
 
 /* What an expression in a schema is for: which names and functions it may use, and the words of
    the messages. */

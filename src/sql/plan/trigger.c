@@ -302,3 +302,31 @@ plan__triggers(Binder *b, Target *target, const TableDef *stored)
     b->outer_conflict = conflict;
     return good;
 }
+
+/* ---- for ALTER TABLE ---- */
+
+Err
+plan_check_trigger(const PlanContext *ctx, const TableDef *table, const TriggerDef *trigger,
+                   bool is_temp, ErrMsg *msg)
+{
+    Plan *plan = NULL;
+    Err err = plan__new(ctx, SLICE_LITERAL(""), &plan, msg);
+    if (err != OK) return err;
+    Arena scratch;
+    arena_init(&scratch, ctx->account);
+    PlanMemo *memo = NULL;
+    Binder b = {.ctx = ctx, .plan = plan, .scratch = &scratch, .arena = &plan->arena, .msg = msg};
+    b.reg_next = &plan->reg_count;
+    b.memo = &memo;
+    b.inner_name = trigger->name;
+    Target target = {0};
+    AstTarget unnamed = {0};
+    if (plan__target_init(&b, &target, table, &unnamed, event_kind(trigger->event))) {
+        const PlanTrigger *made = plan_trigger(&b, &target, trigger, is_temp);
+        if (made != NULL) (void)plan_when(&b, trigger, target.table, is_temp, made);
+    }
+    err = b.err;
+    arena_free(&scratch);
+    plan_release(plan);
+    return err;
+}

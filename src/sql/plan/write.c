@@ -47,6 +47,7 @@ map_columns(Binder *b, Target *target, const AstInsert *ast, u32 values)
                           (int)name->text.bytes, name->text.p);
             return false;
         }
+        bind__note(b, target->source, name, column);
         u32 place = column == COLUMN_ROWID ? table->column_count : (u32)column;
         if (column != COLUMN_ROWID && table->column[column].generated != 0) {
             bind__fail_at(b, name->span, "cannot INSERT into generated column \"%s\"",

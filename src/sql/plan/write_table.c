@@ -322,6 +322,7 @@ set_column(Binder *b, Target *target, const AstName *name)
         bind__fail_at(b, name->span, "no such column: %.*s", (int)name->text.bytes, name->text.p);
         return -1;
     }
+    bind__note(b, target->source, name, column);
     const TableDef *table = target->table;
     if (column == COLUMN_ROWID)
         return table->rowid_column != COLUMN_ROWID ? table->rowid_column : COLUMN_ROWID;
