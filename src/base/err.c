@@ -69,6 +69,7 @@ static const ErrRow err_rows[ERR_COUNT_] = {
     [ERR_CONSTRAINT_UNIQUE] = {"ERR_CONSTRAINT_UNIQUE", EXT(19, 8), "constraint failed"},
     [ERR_CONSTRAINT_DATATYPE] = {"ERR_CONSTRAINT_DATATYPE", EXT(19, 12), "constraint failed"},
     [ERR_CONSTRAINT_FUNCTION] = {"ERR_CONSTRAINT_FUNCTION", EXT(19, 4), "constraint failed"},
+    [ERR_CONSTRAINT_PINNED] = {"ERR_CONSTRAINT_PINNED", EXT(19, 11), "constraint failed"},
     [ERR_HOST] = {"ERR_HOST", 1, "SQL logic error"},
 };
 

@@ -58,7 +58,8 @@ typedef enum Err {
     ERR_CONSTRAINT_UNIQUE,
     ERR_CONSTRAINT_DATATYPE,
     ERR_CONSTRAINT_FUNCTION,
-    ERR_HOST, /* A host function failed with a code of its own (ErrMsg.host_code). */
+    ERR_CONSTRAINT_PINNED, /* A trigger writes to the table whose row is just being replaced. */
+    ERR_HOST,              /* A host function failed with a code of its own (ErrMsg.host_code). */
     ERR_COUNT_
 } Err;
 

@@ -46,6 +46,8 @@ typedef struct ExecHooks {
     void (*update)(void *arg, ExecChange change, const TableDef *table, i64 rowid);
     /* The connection's last_insert_rowid moves at once; read it back with FuncEnv. */
     void (*set_last_rowid)(void *arg, i64 rowid);
+    /* changes() as the statements of a trigger see it; put back when the trigger ends. */
+    void (*set_changes)(void *arg, i64 changes);
     /* Trees about to be written, so that the session can trip readers.  Called at least once a
        tree and statement before its first change. */
     void (*writes_tree)(void *arg, Store *store, TreeId tree);

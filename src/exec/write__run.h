@@ -116,6 +116,16 @@ typedef struct WriteValue {
     ExecProgram *program;
 } WriteValue;
 
+/* The highest rowid of an AUTOINCREMENT table: one for a statement and all that its triggers do. */
+typedef struct WriteSequence {
+    struct WriteSequence *next;
+    const TableDef *table, *sequence;
+    const TableCodec *codec; /* Of sqlite_sequence. */
+    bool read, save;
+    i64 highest;
+    i64 rowid; /* Its row in sqlite_sequence; 0: none yet. */
+} WriteSequence;
+
 typedef struct WriteForeign WriteForeign; /* write_foreign.c */
 
 struct ExecWrite {
@@ -167,6 +177,7 @@ struct ExecWrite {
     const WriteSet *sets; /* UPDATE: the list in force. */
     bool rowid_given;
     bool checked;       /* All uniqueness checks of the row are done. */
+    bool touches_all;   /* UPDATE: the row changed meanwhile, all its entries are written anew. */
     bool victims_gone;  /* A row in the way has been deleted. */
     bool victims_fired; /* Triggers of a replaced row have run ... */
     bool recheck;       /* ... so: check again, without REPLACE. */
@@ -175,14 +186,13 @@ struct ExecWrite {
     bool type_checked;
     StoreMark row_mark;
     WriteFire fire;
-    i64 rows;             /* Changed by this run. */
+    i64 rows; /* Changed by this run. */
+    i64 saved_changes;
     i64 saved_last_rowid; /* Restored when the trigger of the caller ends. */
     bool last_known;
-    i64 last_rowid;     /* The table's, if known. */
-    i64 sequence;       /* AUTOINCREMENT: the highest so far. */
-    i64 sequence_rowid; /* Its row in sqlite_sequence; 0: none yet. */
-    bool sequence_read, sequence_moved;
-    ExecWrite *caller; /* The row program whose trigger runs this one. */
+    i64 last_rowid;           /* The table's, if known. */
+    WriteSequence *sequences; /* Root: of this statement and its triggers. */
+    ExecWrite *caller;        /* The row program whose trigger runs this one. */
     u32 depth;
     ExecWrite *root;
     i64 foreign_open; /* Root: violations of immediate foreign keys so far. */
@@ -233,7 +243,10 @@ void write__set_undo(ExecWrite *w, u8 action);
 MUST_CHECK Err write__new_rowid(ExecWrite *w);
 /* As an integer, or ERR_MISMATCH. */
 MUST_CHECK Err write__must_be_int(ExecWrite *w, Cell *cell);
+/* Begin with an AUTOINCREMENT table; note a new rowid. */
+MUST_CHECK Err write__sequence_start(ExecWrite *w);
 MUST_CHECK Err write__sequence_step(ExecWrite *w);
+/* The outermost statement ends well: remember. */
 MUST_CHECK Err write__sequence_save(ExecWrite *w);
 
 /* ---- write_apply.c: rows and entries in the store ---- */
@@ -284,8 +297,8 @@ bool write__has_triggers(const ExecWrite *w, u8 event);
 bool write__sets_any(const ExecWrite *w, const u16 *column, u16 count);
 /* Go on firing: until done (w->fire.active is false), or a nested write must run (*call_out). */
 MUST_CHECK Err write__fire_on(ExecWrite *w, ExecWrite **call_out);
-/* last_insert_rowid() as it was before the trigger. */
-void write__restore_last_rowid(ExecWrite *w);
+/* last_insert_rowid() and changes() as they were before the trigger. */
+void write__restore_counts(ExecWrite *w);
 
 /* ---- write_foreign.c ---- */
 

@@ -82,7 +82,7 @@ write__encode_fresh(ExecWrite *w)
     w->moves = update && !slice_equal(buf_slice(&fresh->key), buf_slice(&w->old.key));
     for (u32 i = 0; i < w->index_count; i++) {
         WriteIndex *index = &w->index[i];
-        if (update && !w->sets->touched[i]) continue;
+        if (update && !w->touches_all && !w->sets->touched[i]) continue;
         err = write__entry(w, index, fresh->cell, fresh->rowid, &index->fresh);
         if (err == OK && update) {
             err = write__entry(w, index, w->old.cell, w->old.rowid, &index->old);
@@ -149,7 +149,7 @@ write__apply(ExecWrite *w, i32 *clash_out, bool *newer_out)
         *clash_out = WRITE_CLASH_KEY;
     }
     for (u32 i = 0; i < w->index_count && *clash_out == WRITE_CLASH_NONE; i++) {
-        if (w->op == WRITE_UPDATE && !w->sets->touched[i]) continue;
+        if (w->op == WRITE_UPDATE && !w->touches_all && !w->sets->touched[i]) continue;
         WriteIndex *index = &w->index[i];
         if (w->op == WRITE_INSERT && !index->fresh.present) continue;
         err = put_entry(w, index, &verdict);

@@ -140,19 +140,25 @@ next_trigger(ExecWrite *w, bool *found_out)
 }
 
 static void
-save_last_rowid(ExecWrite *w)
+save_counts(ExecWrite *w)
 {
     const FuncEnv *func = w->exec->env->func;
+    w->saved_changes = func->changes != NULL ? func->changes(func->arg) : 0;
     w->saved_last_rowid = func->last_insert_rowid != NULL ? func->last_insert_rowid(func->arg) : 0;
 }
 
 void
-write__restore_last_rowid(ExecWrite *w)
+write__restore_counts(ExecWrite *w)
 {
     const ExecHooks *hooks = w->exec->env->hooks;
-    if (hooks == NULL || hooks->set_last_rowid == NULL) return;
-    if (w->exec->env->func->last_insert_rowid == NULL) return;
-    hooks->set_last_rowid(hooks->arg, w->saved_last_rowid);
+    const FuncEnv *func = w->exec->env->func;
+    if (hooks == NULL) return;
+    if (hooks->set_last_rowid != NULL && func->last_insert_rowid != NULL) {
+        hooks->set_last_rowid(hooks->arg, w->saved_last_rowid);
+    }
+    if (hooks->set_changes != NULL && func->changes != NULL) {
+        hooks->set_changes(hooks->arg, w->saved_changes);
+    }
 }
 
 /* A body without writes, to its end. */
@@ -233,12 +239,12 @@ write__fire_on(ExecWrite *w, ExecWrite **call_out)
             }
             fire->in_trigger = true;
             fire->body = 0;
-            save_last_rowid(w);
+            save_counts(w);
         }
         Err err = start_body(w, &found, call_out);
         if (err != OK || *call_out != NULL) return err;
         if (!found) {
-            write__restore_last_rowid(w);
+            write__restore_counts(w);
             fire->in_trigger = false;
             fire->trigger++;
         }

@@ -339,7 +339,7 @@ write__start(ExecWrite *w)
     w->collected_at = 0;
     w->rows = 0;
     w->fire.active = false;
-    w->last_known = w->sequence_read = w->sequence_moved = false;
+    w->last_known = false;
     w->foreign_open = 0;
     if (w->table->is_view) return OK;
 
@@ -349,7 +349,7 @@ write__start(ExecWrite *w)
         if (all || w->set.touched[i]) announce_tree(w, w->index[i].def->tree);
     }
     if (w->plan->sequence != NULL) announce_tree(w, w->plan->sequence->tree);
-    return OK;
+    return write__sequence_start(w);
 }
 
 void

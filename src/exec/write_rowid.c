@@ -60,17 +60,15 @@ random_rowid(ExecWrite *w, i64 *rowid_out)
 
 /* ---- AUTOINCREMENT ---- */
 
-/* The row of this table in sqlite_sequence, once a run. */
+/* The row of the table in sqlite_sequence. */
 static Err
-sequence_read(ExecWrite *w)
+sequence_read(ExecWrite *w, WriteSequence *at)
 {
-    if (w->sequence_read) return OK;
-    const TableDef *sequence = w->plan->sequence;
-    Slice name = SLICE(w->table->name, strlen(w->table->name));
+    Slice name = SLICE(at->table->name, strlen(at->table->name));
     StoreCursor *cursor = NULL;
-    w->sequence = 0;
-    w->sequence_rowid = 0;
-    Err err = store_cursor_open(w->txn, sequence->tree, &cursor);
+    at->highest = 0;
+    at->rowid = 0;
+    Err err = store_cursor_open(w->txn, at->sequence->tree, &cursor);
     if (err != OK) return exec__fail_store(w->exec, err, w->txn);
     bool found;
     err = store_cursor_seek(cursor, STORE_SEEK_FIRST, SLICE_NONE, &found);
@@ -78,66 +76,112 @@ sequence_read(ExecWrite *w)
         static const u16 wanted[] = {0, 1};
         Cell cell[2];
         Slice key = store_cursor_key(cursor);
-        Err damaged = table_decode(&w->sequence_codec, key, store_cursor_value(cursor), wanted, 2,
+        Err damaged = table_decode(at->codec, key, store_cursor_value(cursor), wanted, 2,
                                    &w->exec->row_arena, cell);
         if (damaged != OK) {
             store_cursor_close(cursor);
             return exec__fail(w->exec, damaged, NULL);
         }
         if (cell[0].type == CELL_TEXT && slice_equal(SLICE(cell[0].u.p, cell[0].bytes), name)) {
-            w->sequence = cell_to_int(&cell[1]);
-            w->sequence_rowid = table_key_rowid(key);
+            at->highest = cell_to_int(&cell[1]);
+            at->rowid = table_key_rowid(key);
             break;
         }
         err = store_cursor_next(cursor, &found);
     }
     store_cursor_close(cursor);
     if (err != OK) return exec__fail_store(w->exec, err, w->txn);
-    w->sequence_read = true;
+    at->read = true;
     return OK;
+}
+
+/* The table's number in this statement, read from sqlite_sequence at first use. */
+static Err
+sequence_of(ExecWrite *w, WriteSequence **sequence_out)
+{
+    ExecWrite *root = w->root;
+    WriteSequence *at = root->sequences;
+    while (at != NULL && at->table != w->table) {
+        at = at->next;
+    }
+    if (at == NULL) {
+        at = ARENA_NEW(&root->exec->arena, WriteSequence);
+        if (at == NULL) return exec__fail(w->exec, ERR_NOMEM, NULL);
+        *at = (WriteSequence){.next = root->sequences, .table = w->table};
+        root->sequences = at;
+    }
+    *sequence_out = at;
+    at->sequence = w->plan->sequence;
+    at->codec = &w->sequence_codec;
+    return at->read ? OK : sequence_read(w, at);
+}
+
+Err
+write__sequence_start(ExecWrite *w)
+{
+    WriteSequence *at;
+    if (w->caller == NULL) {
+        for (at = w->sequences; at != NULL; at = at->next) {
+            at->read = at->save = false;
+        }
+    }
+    if (w->plan->sequence == NULL) return OK;
+    Err err = sequence_of(w, &at);
+    if (err == OK && at->rowid == 0) at->save = true; /* Even if no row follows. */
+    return err;
 }
 
 Err
 write__sequence_step(ExecWrite *w)
 {
+    WriteSequence *at;
     if (w->plan->sequence == NULL) return OK;
-    Err err = sequence_read(w);
+    Err err = sequence_of(w, &at);
     if (err != OK) return err;
-    if (w->fresh.rowid > w->sequence) {
-        w->sequence = w->fresh.rowid;
-        w->sequence_moved = true;
+    if (w->fresh.rowid > at->highest) {
+        at->highest = w->fresh.rowid;
+        at->save = true;
     }
     return OK;
 }
 
-Err
-write__sequence_save(ExecWrite *w)
+static Err
+sequence_write(ExecWrite *w, WriteSequence *at)
 {
-    if (!w->sequence_moved) return OK;
-    w->sequence_moved = false;
-    const TableDef *sequence = w->plan->sequence;
     Err err;
-    if (w->sequence_rowid == 0) {
+    if (at->rowid == 0) {
         StoreCursor *cursor = NULL;
         bool found = false;
-        err = store_cursor_open(w->txn, sequence->tree, &cursor);
+        err = store_cursor_open(w->txn, at->sequence->tree, &cursor);
         if (err == OK) err = store_cursor_seek(cursor, STORE_SEEK_LAST, SLICE_NONE, &found);
         i64 last = err == OK && found ? table_key_rowid(store_cursor_key(cursor)) : 0;
         store_cursor_close(cursor);
         if (err != OK) return exec__fail_store(w->exec, err, w->txn);
         if (last == I64_MAX) return exec__fail(w->exec, ERR_FULL, NULL);
-        w->sequence_rowid = last + 1;
+        at->rowid = last + 1;
     }
-    Cell row[2] = {cell_text(w->table->name, strlen(w->table->name)), cell_int(w->sequence)};
+    Cell row[2] = {cell_text(at->table->name, strlen(at->table->name)), cell_int(at->highest)};
     Buf *key = &w->victim.key;
     Buf *record = &w->victim.record;
-    err = table_row_key(&w->sequence_codec, row, w->sequence_rowid, key);
-    if (err == OK) err = table_encode(&w->sequence_codec, row, buf_slice(key), record);
+    err = table_row_key(at->codec, row, at->rowid, key);
+    if (err == OK) err = table_encode(at->codec, row, buf_slice(key), record);
     if (err != OK) return exec__fail(w->exec, err, NULL);
     StoreVerdict verdict;
-    err = store_put(w->txn, sequence->tree, buf_slice(key), buf_slice(record), STORE_PUT_ANY,
+    err = store_put(w->txn, at->sequence->tree, buf_slice(key), buf_slice(record), STORE_PUT_ANY,
                     &verdict);
     return err == OK ? OK : exec__fail_store(w->exec, err, w->txn);
+}
+
+Err
+write__sequence_save(ExecWrite *w)
+{
+    for (WriteSequence *at = w->sequences; at != NULL; at = at->next) {
+        if (!at->save) continue;
+        at->save = false;
+        Err err = sequence_write(w, at);
+        if (err != OK) return err;
+    }
+    return OK;
 }
 
 /* ---- the rule ---- */
@@ -150,14 +194,15 @@ allocate(ExecWrite *w, i64 *rowid_out)
     Err err = last_rowid(w, &found, &last);
     if (err != OK) return err;
     if (w->plan->sequence != NULL) {
-        err = sequence_read(w);
+        WriteSequence *at;
+        err = sequence_of(w, &at);
         if (err != OK) return err;
-        if (w->sequence == I64_MAX || (found && last == I64_MAX)) {
+        if (at->highest == I64_MAX || (found && last == I64_MAX)) {
             return exec__fail(w->exec, ERR_FULL, NULL);
         }
-        if (!found || last < w->sequence) {
+        if (!found || last < at->highest) {
             found = true;
-            last = w->sequence;
+            last = at->highest;
         }
     }
     if (found && last == I64_MAX) return random_rowid(w, rowid_out);

@@ -168,7 +168,7 @@ do_next(ExecWrite *w)
     arena_reset(&w->exec->row_arena);
     w->op = w->plan->kind;
     w->sets = w->op == WRITE_UPDATE ? &w->set : NULL;
-    w->recheck = w->checked = w->victims_fired = w->victims_gone = false;
+    w->recheck = w->checked = w->victims_fired = w->victims_gone = w->touches_all = false;
     w->unique_at = 0;
     const Cell *source;
     bool found;
@@ -308,6 +308,7 @@ do_unique(ExecWrite *w)
     /* With a replaced row, actions and triggers may have taken the target itself, or changed it. */
     bool found;
     err = write__read_row(w, &w->old, &found);
+    w->touches_all = true;
     if (err != OK || found) return err == OK ? write__encode_fresh(w) : err;
     w->state = WRITE_NEXT;
     return OK;
@@ -397,10 +398,24 @@ remember_last(ExecWrite *w)
     }
 }
 
+/* While an UPDATE replaces a row, the DELETE triggers of that row must leave the table alone. */
+static bool
+is_pinned(const ExecWrite *w)
+{
+    for (const ExecWrite *frame = w->caller; frame != NULL; frame = frame->caller) {
+        if (frame->table != w->table || frame->op != WRITE_UPDATE || frame->fire.actions) continue;
+        u8 next = frame->fire.next;
+        bool of_victim = next == WRITE_VICTIM_DELETE || next == WRITE_UNIQUE;
+        if (frame->fire.active && of_victim) return true;
+    }
+    return false;
+}
+
 static Err
 do_apply(ExecWrite *w)
 {
     Err err;
+    if (UNLIKELY(is_pinned(w))) return exec__fail(w->exec, ERR_CONSTRAINT_PINNED, NULL);
     if (w->op == WRITE_DELETE) {
         write__preupdate(w, EXEC_DELETE, &w->old, NULL);
         err = write__foreign_before(w, WRITE_DELETE, w->old.cell, NULL);
@@ -485,8 +500,14 @@ run_states(ExecWrite *w, ExecWrite **call_out)
 static Err
 finish(ExecWrite *w)
 {
-    Err err = write__sequence_save(w);
-    if (err == OK && w->caller == NULL) err = write__foreign_end(w);
+    Err err = OK;
+    if (w->caller == NULL) {
+        err = write__sequence_save(w);
+        if (err == OK) err = write__foreign_end(w);
+    } else {
+        const ExecHooks *hooks = w->exec->env->hooks;
+        if (hooks != NULL && hooks->set_changes != NULL) hooks->set_changes(hooks->arg, w->rows);
+    }
     if (err != OK) return err;
     w->running = false;
     w->root->exec->rows_changed_total += w->rows;
@@ -498,7 +519,7 @@ finish(ExecWrite *w)
 static void
 skip_row(ExecWrite *w)
 {
-    write__restore_last_rowid(w);
+    write__restore_counts(w);
     w->fire.active = false;
     err_clear(&w->exec->msg);
     w->exec->raise = 0;
@@ -529,10 +550,10 @@ unwind(ExecWrite **top, Err err)
         return OK;
     }
     if (err == ERR_CONSTRAINT_TRIGGER && w->exec->raise != 0) write__set_undo(w, w->exec->raise);
-    if (w->fire.active && w->fire.in_trigger) write__restore_last_rowid(w);
+    if (w->fire.active && w->fire.in_trigger) write__restore_counts(w);
     while (w->caller != NULL) {
         ExecWrite *caller = w->caller;
-        write__restore_last_rowid(caller);
+        write__restore_counts(caller);
         caller->exec->undo = w->exec->undo;
         (void)exec__adopt_error(caller->exec, w->exec, err);
         exec_reset(w->exec);

@@ -84,6 +84,12 @@ hook_set_last_rowid(void *arg, i64 rowid)
 }
 
 static void
+hook_set_changes(void *arg, i64 changes)
+{
+    ((Session *)arg)->changes = changes;
+}
+
+static void
 hook_writes_tree(void *arg, Store *store, TreeId tree)
 {
     Session *session = arg;
@@ -142,6 +148,7 @@ fill_environment(Session *session)
     };
     session->hooks.arg = session;
     session->hooks.set_last_rowid = hook_set_last_rowid;
+    session->hooks.set_changes = hook_set_changes;
     session->hooks.writes_tree = hook_writes_tree;
     session->exec_env = (ExecEnv){
         .func = &session->func_env,

@@ -330,6 +330,7 @@ start_planned(Stmt *stmt)
     }
     if (err != OK) return err;
     session__marks(session, stmt->mark);
+    session->exec_env.deferred_open = session->deferred_violations;
     err = exec_start(stmt->exec, session->txn, stmt->param, stmt->param_count);
     if (err != OK) {
         ErrMsg copy = {.sql_offset = -1};

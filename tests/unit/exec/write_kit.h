@@ -58,6 +58,11 @@ kit_set_last_rowid(void *arg, i64 rowid)
     ((SqlKit *)arg)->last_rowid = rowid;
 }
 static inline void
+kit_set_changes(void *arg, i64 changes)
+{
+    ((SqlKit *)arg)->changes = changes;
+}
+static inline void
 kit_random(void *arg, void *bytes_out, size_t bytes)
 {
     SqlKit *kit = arg;
@@ -97,7 +102,8 @@ kit_open(SqlKit *kit)
         .length_max = 1000000000,
         .like_pattern_max = 50000,
     };
-    kit->hooks = (ExecHooks){.arg = kit, .set_last_rowid = kit_set_last_rowid};
+    kit->hooks = (ExecHooks){
+        .arg = kit, .set_last_rowid = kit_set_last_rowid, .set_changes = kit_set_changes};
     kit->env = (ExecEnv){
         .func = &kit->func,
         .hooks = &kit->hooks,

@@ -224,6 +224,32 @@ autoincrement(void **state)
 }
 
 static void
+counts_in_triggers(void **state)
+{
+    (void)state;
+    SCRIPT("CREATE TABLE t(a INTEGER PRIMARY KEY AUTOINCREMENT, b)", "CREATE TABLE n(x, y)",
+           "CREATE TRIGGER t1 AFTER INSERT ON t WHEN new.b<3 BEGIN "
+           "INSERT INTO n VALUES('before', changes()); UPDATE t SET b=b+10; "
+           "INSERT INTO n VALUES('update', changes()); INSERT INTO t(b) VALUES(5),(6); "
+           "INSERT INTO n VALUES('insert', changes()); END",
+           "INSERT INTO t(b) VALUES(7),(1),(2)", "SELECT * FROM t", "SELECT * FROM n",
+           "SELECT changes(), * FROM sqlite_sequence", "INSERT INTO t(b) SELECT 1 WHERE 0",
+           "DELETE FROM sqlite_sequence", "INSERT INTO t(b) SELECT 1 WHERE 0",
+           "SELECT * FROM sqlite_sequence");
+}
+
+/* A row that UPDATE replaces: its triggers must not write to the table. */
+static void
+pinned_rows(void **state)
+{
+    (void)state;
+    SCRIPT(".rec", "CREATE TABLE t1(a UNIQUE ON CONFLICT REPLACE, b)",
+           "INSERT INTO t1(a,b) VALUES(4,12),(9,13)", "CREATE INDEX i0 ON t1(b)",
+           "CREATE TRIGGER tr0 DELETE ON t1 BEGIN UPDATE t1 SET b = a; END", "UPDATE t1 SET a=0",
+           "SELECT * FROM t1");
+}
+
+static void
 foreign_keys(void **state)
 {
     (void)state;
@@ -674,6 +700,8 @@ main(void)
         cmocka_unit_test(views),
         cmocka_unit_test(recursive_triggers),
         cmocka_unit_test(autoincrement),
+        cmocka_unit_test(counts_in_triggers),
+        cmocka_unit_test(pinned_rows),
         cmocka_unit_test(foreign_keys),
         cmocka_unit_test(random_statements),
         cmocka_unit_test(random_families),
