@@ -643,6 +643,89 @@ many_rows(void **state)
     kit_close(&k);
 }
 
+static void
+kit_remove(Kit *k, TableDef *table, i64 rowid)
+{
+    u8 key[TABLE_KEY_BYTES];
+    StoreVerdict verdict;
+    table_key_put(rowid, key);
+    assert_int_equal(store_delete(k->txn, table->tree, SLICE(key, TABLE_KEY_BYTES), &verdict), OK);
+}
+
+/* Step to the end; behind row `at` rows 5 and 6 go, row 30 comes, and the reader is tripped. */
+static void
+check_trip(Kit *k, PlanNode *root, u32 batch_rows, u32 at, const char *expected)
+{
+    ErrMsg msg = {0};
+    Exec *exec;
+    StoreTxn *txn[3] = {k->txn, k->txn, k->txn};
+    TableDef *table = small_table(k, 9, false);
+    for (PlanNode *node = root; node != NULL; node = node->input) {
+        if (node->kind == PLAN_SCAN) node->u.scan.table = table;
+        if (node->right != NULL && node->right->kind == PLAN_SCAN) {
+            node->right->u.scan.table = table;
+        }
+    }
+    k->env.batch_rows = batch_rows;
+    assert_int_equal(exec_open(kit_plan(k, root), &k->env, &exec, &msg), OK);
+    assert_int_equal(exec_start(exec, txn, NULL, 0), OK);
+    buf_clear(&k->out);
+    u32 shown = 0;
+    for (bool row = true; row;) {
+        assert_int_equal(exec_step(exec, &row), OK);
+        if (!row) break;
+        kit_print_row(&k->out, exec_row(exec), root->columns);
+        if (++shown != at) continue;
+        assert_true(exec_reads_tree(exec, k->store, table->tree));
+        static const Cell late[] = {I(7), T("late")};
+        kit_remove(k, table, 5);
+        kit_remove(k, table, 6);
+        kit_put(k, table, 30, late);
+        exec_trip(exec);
+    }
+    assert_int_equal(buf_append_byte(&k->out, 0), OK);
+    assert_string_equal((const char *)k->out.p, expected);
+    assert_false(exec_is_running(exec));
+    exec_close(exec);
+    k->env.batch_rows = 0;
+}
+
+/* What a tripped reader shows is what the data are, whatever it had read ahead. */
+static void
+trips_show_the_present(void **state)
+{
+    (void)state;
+    static const u32 sizes[] = {0, 1, 2, 3, 2048};
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        Kit k;
+        kit_open(&k);
+        TableDef *table = small_table(&k, 1, false);
+        check_trip(&k, n_scan(&k, table), sizes[i], 3, "1|a 2|b 3|c ~|d 3|g ~|h 1|i 7|late ");
+        check_trip(&k, n_scan(&k, table), sizes[i], 5, "1|a 2|b 3|c ~|d 1|e 3|g ~|h 1|i 7|late ");
+        PlanNode *back = n_scan(&k, table);
+        back->u.scan.backwards = true;
+        check_trip(&k, back, sizes[i], 2, "1|i ~|h 3|g ~|d 3|c 2|b 1|a ");
+        PlanExpr *known = X(&k, PX_NOT_NULL, x_col(&k, 0));
+        PlanNode *some = n_limit(&k,
+                                 PROJECT(&k, n_filter(&k, n_scan(&k, table), known), x_col(&k, 1)),
+                                 x_int(&k, 5), x_int(&k, 1));
+        check_trip(&k, some, sizes[i], 2, "b c g i late ");
+        PlanNode *join = n_loop(&k, JOIN_INNER, numbers(&k, 1, 2), n_scan(&k, table), NULL);
+        check_trip(&k, join, sizes[i], 4,
+                   "1|1|a 1|2|b 1|3|c 1|~|d 1|3|g 1|~|h 1|1|i 1|7|late "
+                   "2|1|a 2|2|b 2|3|c 2|~|d 2|3|g 2|~|h 2|1|i 2|7|late ");
+        PlanNode *outer = n_loop(&k, JOIN_INNER, n_scan(&k, table), numbers(&k, 1, 2), NULL);
+        check_trip(&k, outer, sizes[i], 7,
+                   "1|a|1 1|a|2 2|b|1 2|b|2 3|c|1 3|c|2 ~|d|1 ~|d|2 3|g|1 3|g|2 ~|h|1 ~|h|2 "
+                   "1|i|1 1|i|2 7|late|1 7|late|2 ");
+        PlanNode *probe = n_hash(&k, JOIN_LEFT, n_scan(&k, table), 0, numbers(&k, 1, 2), 0, NULL);
+        check_trip(&k, probe, sizes[i], 1, "1|a|1 2|b|2 3|c|~ ~|d|~ 3|g|~ ~|h|~ 1|i|1 7|late|~ ");
+        PlanNode *sorted = n_sort(&k, n_scan(&k, table), 1, true, NULL);
+        check_trip(&k, sorted, sizes[i], 1, "1|i ~|h 3|g 2|f 1|e ~|d 3|c 2|b 1|a ");
+        kit_close(&k);
+    }
+}
+
 int
 main(void)
 {
@@ -661,6 +744,7 @@ main(void)
         cmocka_unit_test(scans),
         cmocka_unit_test(or_scans_give_each_row_once),
         cmocka_unit_test(many_rows),
+        cmocka_unit_test(trips_show_the_present),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
