@@ -12,6 +12,9 @@ typedef struct Registry {
     RtMutex mutex;
     Database *first;
     FuncTable builtins; /* One index over the built-in functions for all connections. */
+    Arena arena;
+    TableFunc *pragma_func;
+    u32 pragma_funcs;
 } Registry;
 
 static Err
@@ -22,7 +25,12 @@ registry_create(RtProcess *process, void **root_out)
     Registry *registry = MEM_NEW(Registry);
     if (registry == NULL) return ERR_NOMEM;
     Err err = func_builtin_init(&registry->builtins);
+    if (err == OK) {
+        err = pragma__functions(&registry->arena, &registry->pragma_func, &registry->pragma_funcs);
+    }
     if (err != OK) {
+        func_builtin_free(&registry->builtins);
+        arena_free(&registry->arena);
         mem_free(registry);
         return err;
     }
@@ -34,6 +42,7 @@ static void
 registry_destroy(void *root)
 {
     func_builtin_free(&((Registry *)root)->builtins);
+    arena_free(&((Registry *)root)->arena);
     mem_free(root);
 }
 
@@ -44,6 +53,18 @@ registry_get(Registry **registry_out)
     Err err = rt_process_root(RT_SLOT_SESSION, registry_create, registry_destroy, &root);
     *registry_out = err == OK ? root : NULL;
     return err;
+}
+
+const TableFunc *
+database__pragma_function(Slice name)
+{
+    Registry *registry;
+    if (registry_get(&registry) != OK) return NULL;
+    for (u32 i = 0; i < registry->pragma_funcs; i++) {
+        const char *at = registry->pragma_func[i].name;
+        if (slice_equal_nocase(name, SLICE(at, strlen(at)))) return &registry->pragma_func[i];
+    }
+    return NULL;
 }
 
 const FuncTable *

@@ -606,6 +606,23 @@ static const PragmaDef pragmas[] = {
     {"weft_writers", run_writers, .columns = 1, .column = {"weft_writers"}},
 };
 
+u32
+pragma__count(void)
+{
+    return COUNT_OF(pragmas);
+}
+
+const char *
+pragma__describe_at(u32 at, u32 *columns_out, const char *const **column_out, bool *takes_arg_out)
+{
+    const PragmaDef *def = &pragmas[at];
+    *columns_out = def->columns;
+    *column_out = def->column;
+    /* Those that are settings have no argument as functions: a query must not change anything. */
+    *takes_arg_out = def->reads_schema && !def->quiet_on_set;
+    return def->name;
+}
+
 static const PragmaDef *
 find_pragma(Slice name)
 {

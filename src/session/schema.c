@@ -129,7 +129,8 @@ static const TableFunc *
 plan_table_func(void *arg, Slice name)
 {
     (void)arg;
-    return func_builtin_table_func(name);
+    const TableFunc *func = func_builtin_table_func(name);
+    return func != NULL ? func : database__pragma_function(name);
 }
 
 void

@@ -203,6 +203,13 @@ MUST_CHECK Err command__describe(Stmt *stmt);
 /* Run it; rows go to stmt->rows. */
 MUST_CHECK Err command__run(Stmt *stmt);
 bool command__is_read_only(const AstStatement *ast);
+/* pragma_func.c: pragma_NAME() for every pragma with result columns. */
+MUST_CHECK Err pragma__functions(Arena *arena, TableFunc **funcs_out, u32 *count_out);
+/* The one of that name, or NULL. */
+const TableFunc *database__pragma_function(Slice name);
+u32 pragma__count(void);
+const char *
+pragma__describe_at(u32 at, u32 *columns_out, const char *const **column_out, bool *takes_arg_out);
 MUST_CHECK Err pragma__describe(Stmt *stmt);
 MUST_CHECK Err pragma__run(Stmt *stmt);
 MUST_CHECK Err rows__add(Stmt *stmt, const Cell *cells);
