@@ -213,7 +213,7 @@ open_image(Store *store, StoreFile *file, ErrMsg *msg)
     start.position = start.durable = end.position;
     start.previous_generation = end.last_generation;
     start.segment_no = end.segment_no_next;
-    if (!store->read_only) err = head_rewrite(file, msg);
+    if (!store->read_only && !PLANT(103)) err = head_rewrite(file, msg);
     return err == OK ? log_attach(store, file, &start, msg) : err;
 }
 
@@ -310,7 +310,7 @@ write_image(Store *store, StoreTxn *txn, RtFile *to, ImageHead *head, ErrMsg *ms
 static Err
 name_sync(StoreFile *file, ErrMsg *msg)
 {
-    if (!file->name_unsynced) return OK;
+    if (!file->name_unsynced || PLANT(107)) return OK;
     Err err = rt_dir_sync(file->dir, msg);
     if (err == OK) file->name_unsynced = false;
     return err;
@@ -399,7 +399,7 @@ file__begin_log(Store *store, ErrMsg *msg)
         }
         if (err == OK) file->has_log = true;
     }
-    if (err == OK) rt_store_release(&file->log_ready, 1);
+    if (err == OK || PLANT(110)) rt_store_release(&file->log_ready, 1);
     rt_mutex_unlock(&file->mutex);
     return err;
 }
@@ -418,7 +418,7 @@ checkpoint_run(Store *store, bool closing, ErrMsg *msg)
     head.sequence++;
     if (file__log_is_ready(store)) {
         head.log_generation = wal_generation(store->wal);
-        err = wal_flush(store->wal, head.cut_lsn, true);
+        if (!PLANT(106)) err = wal_flush(store->wal, head.cut_lsn, true);
         if (err != OK) err_set(msg, err, "%s", wal_failure_text(store->wal, err));
     }
     if (closing) {

@@ -95,6 +95,7 @@ queue_remove(Store *store, TxnState *state)
 static bool
 is_safe(const Store *store, const TxnState *state)
 {
+    if (PLANT(105)) return true; /* Settles what is not durable. */
     return !state->full || state->lsn <= store__durable(store);
 }
 

@@ -146,7 +146,7 @@ wal_begin(Wal *wal, ErrMsg *msg)
     Err err = wal__segment_create(wal->dir, wal->name, segment_no, WAL_SEGMENT_BYTES_FIRST,
                                   &segment, msg);
     if (err != OK) return err;
-    u64 generation = rt_random_u64() | 1;
+    u64 generation = PLANT(111) ? 1 : rt_random_u64() | 1;
     WalSegmentHead head = {.store_id = wal->store_id,
                            .generation = generation,
                            .previous_generation = wal->previous_generation,
@@ -317,7 +317,8 @@ static Err
 rotate(Wal *wal)
 {
     Err err = OK;
-    if (rt_load_relaxed(&wal->durable) < rt_load_relaxed(&wal->written)) err = sync_current(wal);
+    bool unsynced = rt_load_relaxed(&wal->durable) < rt_load_relaxed(&wal->written);
+    if (unsynced && !PLANT(104)) err = sync_current(wal);
     if (err != OK) return err;
     rt_latch_acquire(wal->latch);
     WalSegment *segment = wal->spare;
@@ -427,7 +428,7 @@ lead(Wal *wal)
             wal->pending = active->used == HEAD_BYTES ? 0
                                                       : ALIGN_UP(active->used, 8) + WAL_BATCH_ALIGN;
         }
-        if (err != OK) rt_store_release(&wal->failed, (u32)err);
+        if (err != OK && !PLANT(109)) rt_store_release(&wal->failed, (u32)err);
         rt_latch_release(wal->latch);
     }
     rt_latch_acquire(wal->latch);
