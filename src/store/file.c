@@ -386,6 +386,10 @@ file__begin_log(Store *store, ErrMsg *msg)
         head.sequence++;
         head.flags &= ~IMAGE_CLEAN;
         head.log_generation = wal_generation(store->wal);
+        /* Nothing has been committed since the image: its cut moves to where the log starts. */
+        rt_latch_acquire(&store->commit_latch);
+        head.cut_lsn = head.oldest_lsn = wal_next(store->wal);
+        rt_latch_release(&store->commit_latch);
         if (file->has_image) {
             err = replace_head(file, &head, msg);
         } else {
