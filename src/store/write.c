@@ -5,6 +5,7 @@
  * the newest version, it lets go of the tree, waits for that transaction and looks again.  Else it
  * judges the newest version and puts its own on top: that version is the row lock.
  */
+#include "rt/task.h"
 #include "store/store_private.h"
 #include "store/txn/ssi.h"
 
@@ -34,7 +35,15 @@ is_newer(StoreTxn *txn, const Version *version)
 {
     if (version == NULL || version->writer == NULL || version->writer == txn->state) return false;
     txn__raise_dep(txn, version->writer);
-    return rt_load_acquire(&version->writer->status) > txn->snapshot;
+    u64 ts = rt_load_acquire(&version->writer->status);
+    if (ts <= txn->snapshot) return false;
+    /* Between the status and `last` its committer may be interrupted: a fresh snapshot would be as
+       old as this one, and the statement run again in vain. */
+    u32 rounds = 0;
+    while (rt_load_acquire(&txn->store->last) < ts) {
+        rt_spin(&rounds);
+    }
+    return true;
 }
 
 static Err
