@@ -169,7 +169,11 @@ write_back(PoolFile *file, PageEntry *entry, u32 page_id, u64 *word_io)
 static bool
 evict(PoolFile *file, PageEntry *entry, u32 page_id, u64 word)
 {
+    u64 chosen = word;
     if ((word & PAGE_DIRTY) != 0 && !write_back(file, entry, page_id, &word)) return false;
+    /* While it was clean and free another may have evicted it, and a third have loaded it again,
+       into another frame than the one that was chosen. */
+    if ((word & PAGE_VERSION) != (chosen & PAGE_VERSION)) return false;
     u64 busy = PAGE_LATCHED | PAGE_SHARED | PAGE_WRITING | PAGE_DIRTY | PAGE_HOT;
     if ((word & busy) != 0 || (word & PAGE_STATE) != PAGE_RESIDENT) return false;
     u64 gone = ((word & ~(PAGE_STATE | PAGE_PARKED)) | PAGE_EVICTED) + PAGE_VERSION_ONE;

@@ -406,6 +406,7 @@ run_seed(u64 seed, bool proves, bool verbose, bool quiet)
                (unsigned long long)report.io_calls, (unsigned long long)report.faults,
                (unsigned long long)report.crashes, world->acked_full);
     }
+    rt_sim_events_free(&report.events);
     mem_free(world);
     return !report.is_failed;
 }
