@@ -78,9 +78,10 @@ struct Source {
     const AstExprs *arg_ast; /* Bound once all sources are known. */
     u32 column_count;
     const QueryColumn *column; /* Not for tables. */
-    AstNames using_names;      /* Columns merged with the left side (USING, NATURAL). */
-    u8 *used;                  /* [column_count + 1]; the last one is the rowid. */
-    u16 *cell_of;              /* plan/: position among the cells of this source. */
+    /* Columns merged with the left side (USING, NATURAL); `keyword` holds the kind of join. */
+    AstNames using_names; /* Columns merged with the left side (USING, NATURAL). */
+    u8 *used;             /* [column_count + 1]; the last one is the rowid. */
+    u16 *cell_of;         /* plan/: position among the cells of this source. */
     u32 cell_count;
     u32 *name_slots; /* Hash of names to column + 1, for wide sources. */
     u32 name_mask;

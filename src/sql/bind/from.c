@@ -476,16 +476,20 @@ find_left(Binder *b, Core *core, u64 left, const AstName *name, bool natural, Ex
         i32 column = bind__find_column(b, source, name->text, false);
         if (column < 0 || bind__column_hidden(source, (u32)column)) continue;
         bool merged = false;
-        for (u32 k = 0; k < source->using_names.count; k++)
-            merged |= slice_equal_nocase(source->using_names.items[k].text, name->text);
+        u8 join = 0;
+        for (u32 k = 0; k < source->using_names.count; k++) {
+            if (!slice_equal_nocase(source->using_names.items[k].text, name->text)) continue;
+            merged = true;
+            join = source->using_names.items[k].keyword;
+        }
         if (found->count > 0) {
             if (!merged && !natural) {
                 bind__fail(b, ERR_SQL, "ambiguous reference to %.*s in USING()",
                            (int)name->text.bytes, name->text.p);
                 return false;
             }
-            if (!merged || (source->join & AST_JOIN_RIGHT) == 0) continue;
-            if ((source->join & AST_JOIN_LEFT) == 0) found->count = 0;
+            if (!merged || (join & AST_JOIN_RIGHT) == 0) continue;
+            if ((join & AST_JOIN_LEFT) == 0) found->count = 0;
         }
         if (!bind__push(b, found, bind__column(b, source, (u32)column, (Span){0, 0}))) return false;
     }
@@ -505,22 +509,20 @@ left_value(Binder *b, const ExprList *found)
     return e;
 }
 
-static Source *
-find_right(Binder *b, Core *core, u64 right, const AstName *name, u32 *column_out)
-{
-    for (u32 i = 0; i < core->source_count; i++) {
-        if ((right >> i & 1) == 0) continue;
-        i32 column = bind__find_column(b, core->source[i], name->text, false);
-        if (column < 0) continue;
-        *column_out = (u32)column;
-        return core->source[i];
-    }
-    return NULL;
-}
-
 static bool
-using_push(Binder *b, AstNames *names, const AstName *name)
+using_push(Binder *b, AstNames *names, const AstName *name, u8 join)
 {
+    for (u32 i = 0; i < names->count; i++) {
+        if (!slice_equal_nocase(names->items[i].text, name->text)) continue;
+        /* Merged inside of a nested join already: there it may not have been the one that counts.
+         */
+        u8 inside = names->items[i].keyword;
+        if ((join & AST_JOIN_RIGHT) != 0) {
+            if ((inside & AST_JOIN_RIGHT) == 0 || (join & AST_JOIN_LEFT) == 0) return true;
+        }
+        names->items[i].keyword = join;
+        return true;
+    }
     if (names->count == names->capacity) {
         u32 capacity = names->capacity == 0 ? 4 : names->capacity * 2;
         AstName *items = BIND_ARRAY(b, AstName, capacity);
@@ -529,29 +531,35 @@ using_push(Binder *b, AstNames *names, const AstName *name)
         names->items = items;
         names->capacity = capacity;
     }
-    names->items[names->count++] = *name;
+    names->items[names->count] = *name;
+    names->items[names->count++].keyword = join;
     return true;
 }
 
 static bool
 bind_using(Binder *b, Core *core, FromItem *item, u64 left, const AstName *name, bool natural)
 {
-    ExprList found = {0};
-    u32 column = 0;
-    Source *right = find_right(b, core, item->mask, name, &column);
+    ExprList found = {0}, right = {0};
+    if (!find_left(b, core, item->mask, name, true, &right)) return false;
     if (!find_left(b, core, left, name, natural, &found)) return false;
-    if (right == NULL || found.count == 0) {
+    if (right.count == 0 || found.count == 0) {
         if (natural) return true;
         bind__fail(b, ERR_SQL, "cannot join using column %.*s - column not present in both tables",
                    (int)name->text.bytes, name->text.p);
         return false;
     }
     PlanExpr *l = left_value(b, &found);
-    PlanExpr *r = bind__column(b, right, column, (Span){0, 0});
+    PlanExpr *r = l == NULL ? NULL : left_value(b, &right);
     PlanExpr *e = bind__compare(b, PX_EQ, l, r, (Span){0, 0});
     if (e == NULL || !bind__push(b, &item->on, e)) return false;
-    right->join = item->join; /* The merge rule looks at how its item joins. */
-    return using_push(b, &right->using_names, name);
+    /* All columns of that name on the right are now the one on the left. */
+    for (u32 i = 0; i < core->source_count; i++) {
+        Source *source = core->source[i];
+        if ((item->mask >> i & 1) == 0) continue;
+        if (bind__find_column(b, source, name->text, false) < 0) continue;
+        if (!using_push(b, &source->using_names, name, item->join)) return false;
+    }
+    return b->err == OK;
 }
 
 static bool

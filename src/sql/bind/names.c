@@ -112,6 +112,26 @@ authorize_read(Binder *b, const Source *source, u32 column, bool *ignore_out)
                            ignore_out);
 }
 
+/* In the row of NULLs of an outer join a virtual column is NULL, whatever its expression. */
+static PlanExpr *
+unless_null_row(Binder *b, Source *source, u32 column)
+{
+    PlanExpr *value = source->generated[column];
+    if (value == NULL) return NULL;
+    const TableDef *table = source->table;
+    u32 key = table->without_rowid ? table->primary_key->column[0].column : COLUMN_ROWID;
+    PlanExpr *there = bind__new(b, PX_NOT_NULL, 1, (Span){0, 0});
+    PlanExpr *e = bind__new(b, PX_CASE, 2, (Span){0, 0});
+    if (there == NULL || e == NULL) return NULL;
+    there->arg[0] = bind__column(b, source, key, (Span){0, 0});
+    if (there->arg[0] == NULL) return NULL;
+    bind__finish(there);
+    e->arg[0] = there;
+    e->arg[1] = value;
+    bind__finish(e);
+    return e;
+}
+
 static bool
 bind_virtual(Binder *b, Source *source, u32 column)
 {
@@ -134,6 +154,7 @@ bind_virtual(Binder *b, Source *source, u32 column)
         b, source, bind__text(source->table->column[column].generated_sql), "generated columns",
         false);
     source->generating[column] = 0;
+    if (source->nullable) source->generated[column] = unless_null_row(b, source, column);
     return source->generated[column] != NULL;
 }
 
@@ -194,11 +215,14 @@ source_is_named(const Source *source, const AstColumnRef *ref, bool any_schema)
     return source->schema != NULL && slice_equal_nocase(bind__text(source->schema), q->schema.text);
 }
 
+/* Is the column merged with one further left?  *join_out: by which kind of join. */
 static bool
-using_has(const Source *source, Slice name)
+using_has(const Source *source, Slice name, u8 *join_out)
 {
     for (u32 i = 0; i < source->using_names.count; i++) {
-        if (slice_equal_nocase(source->using_names.items[i].text, name)) return true;
+        if (!slice_equal_nocase(source->using_names.items[i].text, name)) continue;
+        *join_out = source->using_names.items[i].keyword;
+        return true;
     }
     return false;
 }
@@ -216,9 +240,10 @@ match_sources(Binder *b, Scope *scope, const AstColumnRef *ref, Span span, Match
         }
         i32 column = bind__find_column(b, source, name, false);
         if (column < 0) continue;
-        if (match->count > 0 && ref->qualifier == NULL && using_has(source, name)) {
-            if ((source->join & AST_JOIN_RIGHT) == 0) continue;
-            if ((source->join & AST_JOIN_LEFT) == 0) {
+        u8 join;
+        if (match->count > 0 && ref->qualifier == NULL && using_has(source, name, &join)) {
+            if ((join & AST_JOIN_RIGHT) == 0) continue;
+            if ((join & AST_JOIN_LEFT) == 0) {
                 match->source = source;
                 match->column = (u32)column;
                 match->merged.count = 0;

@@ -151,8 +151,7 @@ static bool
 merged_later(const Core *core, u32 from, const char *name)
 {
     for (u32 i = from + 1; i < core->source_count; i++) {
-        if ((core->source[i]->join & AST_JOIN_RIGHT) != 0 && merged_away(core->source[i], name))
-            return true;
+        if (merged_away(core->source[i], name)) return true;
     }
     return false;
 }

@@ -668,13 +668,17 @@ want_at(const Join *join, u32 i)
 }
 
 static bool
-is_bound_constant(const Chooser *c, const Access *access, const PlanExpr *expr)
+is_bound_constant(const Chooser *c, const Access *access, const PlanExpr *expr,
+                  const Collation *collation)
 {
     if (expr->op == PX_CONST) return true;
     for (u32 i = 0; i < access->eq_count; i++) {
         const Probe *probe = &c->u->probe[access->eq[i]];
-        if ((probe->kind == PROBE_EQ || probe->kind == PROBE_IS) && bind__equal(probe->key, expr))
-            return true;
+        if (probe->kind != PROBE_EQ && probe->kind != PROBE_IS) continue;
+        /* Equal under one collation is not yet equal under another. */
+        bool same = bind__collation_or_binary(probe->collation) == collation ||
+                    probe->affinity >= AFFINITY_NUMERIC;
+        if (same && bind__equal(probe->key, expr)) return true;
     }
     return false;
 }
@@ -741,7 +745,7 @@ order_prefix(const Chooser *c, const Access *access, bool *backwards_out)
     at = access->index == NULL && !c->source->table->without_rowid ? 0 : access->eq_count;
     while (done < count) {
         OrderWant want = want_at(c->join, done);
-        if (is_bound_constant(c, access, want.expr)) {
+        if (is_bound_constant(c, access, want.expr, want.collation)) {
             done++;
             continue;
         }

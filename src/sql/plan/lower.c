@@ -143,7 +143,9 @@ plan__affinity(Binder *b, PlanExpr *e, u8 affinity)
     if (e->op == PX_CONST) {
         u8 type = e->u.constant.type;
         if (type == CELL_NULL || type == CELL_BLOB) return e;
-        if (affinity >= AFFINITY_NUMERIC && type != CELL_TEXT) return e;
+        if (affinity == AFFINITY_REAL && type == CELL_REAL) return e;
+        if (affinity >= AFFINITY_NUMERIC && affinity != AFFINITY_REAL && type != CELL_TEXT)
+            return e;
         if (affinity == AFFINITY_TEXT && type == CELL_TEXT) return e;
     }
     PlanExpr *wrap = KEEP_NEW(b, PlanExpr);
