@@ -114,7 +114,9 @@ Err
 exec__resume(Exec *exec, ExecNode *node, u32 used)
 {
     ASSERT(used >= 1 && used <= node->out.count);
-    return node->ops->resume != NULL ? node->ops->resume(exec, node, used) : OK;
+    if (node->ops->resume != NULL) return node->ops->resume(exec, node, used);
+    ASSERT(used == node->out.count);
+    return OK;
 }
 
 u32

@@ -58,6 +58,8 @@ func_next(Exec *exec, ExecNode *node, u32 want)
     TableFuncNode *func = (TableFuncNode *)node;
     Err err = OK;
     u32 done = 0;
+    /* Streaming: nothing is read ahead, so that a trip finds nothing stale. */
+    if (node->streaming) want = 1;
     if (!func->started) err = func_start(exec, func);
     if (err == OK && !func->ended) err = exec__out_reserve(exec, node, want);
     while (err == OK && !func->ended && done < want) {
