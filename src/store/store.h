@@ -121,7 +121,9 @@ void store_txn_undo_to(StoreTxn *txn, StoreMark mark);
 
 /* The write token of single-writer mode.  Taken before the first write, kept to the end of the
    transaction, handed on at commit before the sync.  ERR_BUSY when not free within wait_ns;
-   ERR_BUSY_SNAPSHOT when somebody else committed after this transaction's base.  [parks] */
+   ERR_BUSY_SNAPSHOT when somebody else committed after this transaction's base.  A transaction that
+   has not read since its snapshot gets a fresh one instead.  The owner's writes go over rows of
+   running transactions without the token: those then fail with ERR_BUSY_SNAPSHOT.  [parks] */
 MUST_CHECK Err store_txn_take_token(StoreTxn *txn);
 
 /* Schema locks by number (the caller's choice, e.g. a table's tree id), held to the end.  Waits as
@@ -169,8 +171,8 @@ typedef enum StoreSeek {
 } StoreSeek;
 
 MUST_CHECK Err store_cursor_open(StoreTxn *txn, TreeId tree, StoreCursor **cursor_out);
-/* Point an open cursor at another tree or transaction without allocating.  txn NULL detaches it: the
-   transaction may end, and only this function and close may follow. */
+/* Point an open cursor at another tree or transaction without allocating.  txn NULL detaches it:
+   the transaction may end, and only this function and close may follow. */
 void store_cursor_rebind(StoreCursor *cursor, StoreTxn *txn, TreeId tree);
 void store_cursor_close(StoreCursor *cursor); /* NULL is allowed. */
 /* Move; found_out false means there is no such entry.  [parks] */
