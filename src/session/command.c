@@ -456,6 +456,10 @@ drop_table(Ddl *ddl, const AstDrop *ast, bool wants_view)
         buf_free(&sql);
         if (err != OK) return err;
     }
+    if (strncmp(table->name, "sqlite_stat", 11) != 0) {
+        err = ddl__forget_statistics(ddl, "tbl", table->name);
+        if (err != OK) return err;
+    }
     Catalog *catalog;
     err = ddl_drop_table(&ddl->context, table, &catalog);
     if (err != OK) return ddl__fail(ddl, err);
@@ -477,6 +481,8 @@ drop_index(Ddl *ddl, const AstDrop *ast)
         return session_set_error(ddl->session, ERR_SCHEMA, "%s", err_text(ERR_SCHEMA));
     }
     err = ddl__lock(ddl, index->table);
+    if (err != OK) return err;
+    err = ddl__forget_statistics(ddl, "idx", index->name);
     if (err != OK) return err;
     Catalog *catalog;
     err = ddl_drop_index(&ddl->context, index, &catalog);
@@ -621,6 +627,7 @@ ddl_dispatch(Ddl *ddl, const AstStatement *ast)
     case AST_STMT_DROP_INDEX: return drop_index(ddl, ast->u.drop);
     case AST_STMT_DROP_TRIGGER: return drop_trigger(ddl, ast->u.drop);
     case AST_STMT_REINDEX: return reindex(ddl, ast->u.object);
+    case AST_STMT_ANALYZE: return ddl__analyze(ddl, ast->u.object);
     case AST_STMT_ALTER: return ddl__alter_table(ddl, ast->u.alter);
     default: UNREACHABLE();
     }
@@ -727,6 +734,7 @@ command__run(Stmt *stmt)
     case AST_STMT_DROP_VIEW:
     case AST_STMT_DROP_TRIGGER:
     case AST_STMT_ALTER:
+    case AST_STMT_ANALYZE:
     case AST_STMT_REINDEX: return run_ddl(stmt);
     case AST_STMT_ATTACH: return maintain__attach(stmt, ast->u.attach);
     case AST_STMT_DETACH: return maintain__detach(stmt, ast->u.attach);
@@ -847,8 +855,7 @@ command__describe(Stmt *stmt)
     }
     switch (ast->kind) {
     case AST_STMT_PRAGMA: return pragma__describe(stmt);
-    case AST_STMT_CREATE_VIRTUAL:
-    case AST_STMT_ANALYZE: return unsupported(stmt);
+    case AST_STMT_CREATE_VIRTUAL: return unsupported(stmt);
     default: return OK;
     }
 }

@@ -32,3 +32,8 @@ MUST_CHECK Err ddl__run(Ddl *ddl, const char *sql);
 
 /* alter.c */
 MUST_CHECK Err ddl__alter_table(Ddl *ddl, const AstAlter *ast);
+/* analyze.c */
+MUST_CHECK Err ddl__analyze(Ddl *ddl, const AstObject *ast);
+/* Forget what ANALYZE found out: rows of sqlite_stat1, if it exists, whose column "tbl" or "idx"
+   is `value`. */
+MUST_CHECK Err ddl__forget_statistics(Ddl *ddl, const char *column, const char *value);

@@ -225,6 +225,14 @@ ensure_sequence_table(DdlContext *ddl, Catalog **catalog)
 }
 
 Err
+ddl_create_stat_table(DdlContext *ddl, Catalog **new_out)
+{
+    *new_out = NULL;
+    return create_table_from(ddl, "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
+                             new_out);
+}
+
+Err
 ddl_create_table(DdlContext *ddl, const AstCreateTable *ast, Catalog **new_out)
 {
     ASSERT(ast->as_select == NULL);
@@ -459,7 +467,7 @@ Err
 ddl_drop_table(DdlContext *ddl, const TableDef *table, Catalog **new_out)
 {
     *new_out = NULL;
-    if (table->is_system) {
+    if (table->is_system && strncmp(table->name, "sqlite_stat", 11) != 0) {
         return err_set(ddl->msg, ERR_SQL, "table %s may not be dropped", table->name);
     }
     CatalogUnit *before = catalog__unit_of(ddl->old, text_slice(table->name));
