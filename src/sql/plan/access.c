@@ -571,6 +571,28 @@ find_probe(const Chooser *c, const IndexDef *index, u32 at, const PlanExpr *expr
     return found;
 }
 
+/* An index without any bound: to cover, to be forced, or for its order. */
+static void
+offer_whole_index(Chooser *c, const IndexDef *index, Access *access, f64 width, f64 entry)
+{
+    bool forced = c->source->indexed_by != NULL;
+    bool narrow = access->covering && width < 1.0 && !c->join->for_write;
+    bool partial = index->where_sql != NULL;
+    if (index == c->source->table->primary_key && !c->want_order) return;
+    access->rows = partial ? c->table_rows * 0.5 : c->table_rows;
+    access->cost = access->rows * entry;
+    if (!access->covering) access->cost += access->rows * COST_ROW;
+    if (forced || narrow || partial) {
+        offer(c, access);
+    } else if (c->want_order) {
+        Access none = {.cost = 0};
+        Access *best = c->best;
+        c->best = &none; /* Only for its order. */
+        offer(c, access);
+        c->best = best;
+    }
+}
+
 static void
 offer_index(Chooser *c, const IndexDef *index, i32 number)
 {
@@ -609,22 +631,7 @@ offer_index(Chooser *c, const IndexDef *index, i32 number)
     bool bounded = access.eq_count > 0 || access.low >= 0 || access.high >= 0;
     f64 rows = c->table_rows;
     if (!bounded) {
-        bool forced = c->source->indexed_by != NULL;
-        bool narrow = access.covering && width < 1.0 && !c->join->for_write;
-        bool partial = index->where_sql != NULL;
-        if (index == c->source->table->primary_key && !c->want_order) return;
-        access.rows = partial ? rows * 0.5 : rows;
-        access.cost = access.rows * entry;
-        if (!access.covering) access.cost += access.rows * COST_ROW;
-        if (forced || narrow || partial) {
-            offer(c, &access);
-        } else if (c->want_order) {
-            Access none = {.cost = 0};
-            Access *best = c->best;
-            c->best = &none; /* Only for its order. */
-            offer(c, &access);
-            c->best = best;
-        }
+        offer_whole_index(c, index, &access, width, entry);
         return;
     }
     bool all = access.eq_count == index->key_columns && index->unique && !nulls;
