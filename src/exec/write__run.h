@@ -164,6 +164,8 @@ struct ExecWrite {
     u16 not_null_count;
     RowBuf collected;
     bool collected_ready;
+    bool joins;  /* UPDATE ... FROM: a target may come more than once; the last match counts. */
+    Buf targets; /* Then: rows of `collected` by key, each key once. */
     StoreCursor *last;         /* For the last rowid. */
     TableCodec sequence_codec; /* AUTOINCREMENT */
     bool last_keeps;           /* Nothing but this statement can insert while it runs. */

@@ -269,6 +269,16 @@ may_write_first(const ExecWrite *w)
     return true;
 }
 
+/* Does the source join the target with other rows (UPDATE ... FROM)? */
+static bool
+reads_join(const PlanNode *node)
+{
+    while (node != NULL && node->kind != PLAN_LOOP_JOIN && node->kind != PLAN_HASH_JOIN) {
+        node = node->input;
+    }
+    return node != NULL;
+}
+
 static bool
 inserts_one_row(const PlanWrite *plan)
 {
@@ -306,6 +316,7 @@ exec__write_open(Exec *exec)
         err = table_codec_init(&w->sequence_codec, plan->sequence, &exec->arena);
         if (err != OK) return exec__fail(exec, err, NULL);
     }
+    w->joins = plan->kind == WRITE_UPDATE && !w->table->is_view && reads_join(plan->source);
     w->optimistic_insert = may_write_first(w);
     err = write__plain_open(w);
     if (err != OK) return err;
@@ -427,6 +438,7 @@ exec__write_close(Exec *exec)
     free_row(&w->old);
     free_row(&w->victim);
     if (w->collected_ready) exec__rowbuf_free(&w->collected);
+    buf_free(&w->targets);
     store_cursor_close(w->last);
     exec->write = NULL;
 }

@@ -10,7 +10,60 @@
  */
 #include "exec/write__run.h"
 
+#include "base/sort.h"
+
 /* ---- source rows ---- */
+
+/* A collected row of an UPDATE ... FROM. */
+typedef struct FromTarget {
+    const ExecWrite *w;
+    u32 row;
+} FromTarget;
+
+static int
+compare_keys(const FromTarget *a, const FromTarget *b)
+{
+    const Cell *left = exec__rowbuf_row(&a->w->collected, a->row);
+    const Cell *right = exec__rowbuf_row(&b->w->collected, b->row);
+    const IndexDef *primary = a->w->table->primary_key;
+    if (primary == NULL) return cell_compare(&left[0], &right[0], NULL);
+    for (u32 i = 0; i < primary->key_columns; i++) {
+        int order = cell_compare(&left[i], &right[i], primary->column[i].collation);
+        if (order != 0) return primary->column[i].desc ? -order : order;
+    }
+    return 0;
+}
+
+static int
+compare_targets(const void *a, const void *b)
+{
+    const FromTarget *x = a, *y = b;
+    int order = compare_keys(x, y);
+    if (order != 0) return order;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+/* UPDATE ... FROM: each target once, with its last match, in the order of the keys. */
+static Err
+sort_targets(ExecWrite *w)
+{
+    u32 rows = w->collected.rows;
+    buf_clear(&w->targets);
+    Err err = buf_reserve(&w->targets, sizeof(FromTarget) * (size_t)MAX_OF(rows, 1u));
+    if (err != OK) return exec__fail(w->exec, err, NULL);
+    FromTarget *target = (FromTarget *)(void *)w->targets.p;
+    for (u32 i = 0; i < rows; i++) {
+        target[i] = (FromTarget){w, i};
+    }
+    sort_items(target, rows, sizeof(FromTarget), compare_targets);
+    u32 kept = 0;
+    for (u32 i = 0; i < rows; i++) {
+        bool last = i + 1 == rows || compare_keys(&target[i], &target[i + 1]) != 0;
+        if (last) target[kept++] = target[i];
+    }
+    w->targets.bytes = sizeof(FromTarget) * (size_t)kept;
+    return OK;
+}
 
 static Err
 begin_source(ExecWrite *w)
@@ -24,7 +77,8 @@ begin_source(ExecWrite *w)
     for (;;) {
         const Cell *row;
         err = exec__node_next(w->exec, source, &row);
-        if (err != OK || row == NULL) return err;
+        if (err != OK) return err;
+        if (row == NULL) return w->joins ? sort_targets(w) : OK;
         err = exec__rowbuf_add(&w->collected, row);
         if (err != OK) return exec__fail(w->exec, err, NULL);
         err = exec__check(w->exec);
@@ -40,6 +94,12 @@ next_source(ExecWrite *w, const Cell **row_out, bool *found_out)
     *row_out = NULL;
     if (w->plan->source == NULL) {
         *found_out = w->collected_at++ == 0;
+        return OK;
+    }
+    if (w->use_collected && w->joins) {
+        const FromTarget *target = (const FromTarget *)(const void *)w->targets.p;
+        *found_out = w->collected_at < w->targets.bytes / sizeof(FromTarget);
+        if (*found_out) *row_out = exec__rowbuf_row(&w->collected, target[w->collected_at++].row);
         return OK;
     }
     if (w->use_collected) {

@@ -223,6 +223,21 @@ autoincrement(void **state)
            "SELECT * FROM sqlite_sequence");
 }
 
+/* Several matches of one target: the last one counts, and the order is the targets'. */
+static void
+updates_from(void **state)
+{
+    (void)state;
+    SCRIPT("CREATE TABLE t(a INTEGER PRIMARY KEY, b, c)",
+           "INSERT INTO t VALUES(1,1,1),(2,2,2),(3,3,3)", "CREATE TABLE u(x,y)",
+           "INSERT INTO u VALUES(2,'two'),(1,'one'),(2,'ii'),(9,'nine')",
+           "UPDATE t SET b=y FROM u WHERE a=x", "SELECT * FROM t", "UPDATE t SET c=c+1 FROM u",
+           "SELECT * FROM t", "CREATE TABLE w(a,b,c, PRIMARY KEY(a DESC,b)) WITHOUT ROWID",
+           "INSERT INTO w VALUES(1,1,1),(2,2,2),(2,1,3)",
+           "UPDATE w SET c=y FROM u WHERE w.a=u.x RETURNING *", "SELECT * FROM w",
+           "UPDATE t SET a=a+10 FROM u WHERE u.x=t.a RETURNING a,b", "SELECT * FROM t");
+}
+
 static void
 counts_in_triggers(void **state)
 {
@@ -700,6 +715,7 @@ main(void)
         cmocka_unit_test(views),
         cmocka_unit_test(recursive_triggers),
         cmocka_unit_test(autoincrement),
+        cmocka_unit_test(updates_from),
         cmocka_unit_test(counts_in_triggers),
         cmocka_unit_test(pinned_rows),
         cmocka_unit_test(foreign_keys),
