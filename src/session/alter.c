@@ -179,10 +179,60 @@ table_after_drop(Ddl *ddl, Err err, const TableDef *table)
     return err;
 }
 
+static bool
+is_constraint_change(AstAlterKind kind)
+{
+    return kind == AST_ALTER_ADD_CHECK || kind == AST_ALTER_DROP_CONSTRAINT ||
+           kind == AST_ALTER_SET_NOT_NULL || kind == AST_ALTER_DROP_NOT_NULL;
+}
+
+/* Rows that a new constraint of the table refuses make the change fail. */
+static Err
+check_rows(Ddl *ddl, const TableDef *table, const AstAlter *ast)
+{
+    Buf sql = {0};
+    bool row = false;
+    Slice condition = SLICE_NONE;
+    if (ast->kind == AST_ALTER_ADD_CHECK) {
+        condition = span_slice(ddl->context.sql, ast->constraint->expr_text);
+    }
+    Err err = buf_append_text(&sql, "SELECT 1 FROM ");
+    if (err == OK) err = sql_name_append(&sql, SLICE(table->schema, strlen(table->schema)), true);
+    if (err == OK) err = buf_append_byte(&sql, '.');
+    if (err == OK) err = sql_name_append(&sql, SLICE(table->name, strlen(table->name)), true);
+    if (err == OK) err = buf_append_text(&sql, " WHERE ");
+    if (condition.p != NULL) {
+        if (err == OK) err = buf_append_text(&sql, "NOT (");
+        if (err == OK) err = buf_append(&sql, condition.p, condition.bytes);
+        if (err == OK) err = buf_append_text(&sql, "\n)");
+    } else {
+        if (err == OK) err = sql_name_append(&sql, ast->column.text, true);
+        if (err == OK) err = buf_append_text(&sql, " IS NULL");
+    }
+    if (err == OK) err = buf_append_text(&sql, " LIMIT 1");
+    if (err == OK) err = buf_append_byte(&sql, 0);
+    err = err == OK ? ddl__run_counted(ddl, (const char *)sql.p, &row) : ddl__fail(ddl, err);
+    buf_free(&sql);
+    if (err != OK || !row) return err;
+    return session_set_error(ddl->session, ERR_CONSTRAINT, "constraint failed");
+}
+
+static Err
+alter_constraint(Ddl *ddl, const TableDef *table, const AstAlter *ast)
+{
+    Catalog *catalog = NULL;
+    Err err = ddl_alter_constraint(&ddl->context, table, ast, &catalog);
+    if (err != OK) return ddl__fail(ddl, err);
+    ddl__done(ddl, catalog);
+    table = catalog_find_table(catalog, ast->table.text);
+    err = ddl__check_table(ddl, table);
+    bool adds = ast->kind == AST_ALTER_ADD_CHECK || ast->kind == AST_ALTER_SET_NOT_NULL;
+    return err == OK && adds ? check_rows(ddl, table, ast) : err;
+}
+
 static Err
 alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
 {
-    Session *session = ddl->session;
     Catalog *catalog = NULL;
     u32 checks = table->check_count;
     UseFinder nothing = {0};
@@ -198,9 +248,10 @@ alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
         err = rename_column(ddl, table, ast, &catalog);
         if (err != OK) return err;
         break;
-    default:
-        return session_set_error(session, ERR_UNSUPPORTED,
-                                 "this form of ALTER TABLE is not supported yet");
+    case AST_ALTER_ADD_CHECK:
+    case AST_ALTER_DROP_CONSTRAINT:
+    case AST_ALTER_SET_NOT_NULL:
+    case AST_ALTER_DROP_NOT_NULL: return alter_constraint(ddl, table, ast);
     }
     if (err != OK) return ddl__fail(ddl, err);
     bool renamed_counter = ast->kind == AST_ALTER_RENAME_TABLE && table->autoincrement;
@@ -225,7 +276,7 @@ alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
     if (err != OK) return drops ? table_after_drop(ddl, err, table) : err;
     if (drops) return bind_schema(ddl, &nothing, " after drop column");
     if (ast->kind != AST_ALTER_ADD_COLUMN) return bind_schema(ddl, &nothing, " after rename");
-    return ast->kind == AST_ALTER_ADD_COLUMN ? check_added_column(ddl, table, checks) : OK;
+    return check_added_column(ddl, table, checks);
 }
 
 Err
@@ -249,6 +300,10 @@ ddl__alter_table(Ddl *ddl, const AstAlter *ast)
     }
     if (table->is_view && ast->kind == AST_ALTER_RENAME_COLUMN) {
         return session_set_error(session, ERR_SQL, "cannot rename columns of view \"%s\"",
+                                 table->name);
+    }
+    if (table->is_view && is_constraint_change(ast->kind)) {
+        return session_set_error(session, ERR_SQL, "cannot edit constraints of view \"%s\"",
                                  table->name);
     }
     if (table->is_view && ast->kind == AST_ALTER_ADD_COLUMN) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""features.py --runner SLT --lib LIBRARY -- run tests/sql/*.test, in memory and on a file; TAP."""
+"""features.py --runner SLT --lib LIBRARY [--engine NAME] -- run tests/sql/*.test, in memory and on a file; TAP."""
 import argparse
 import pathlib
 import subprocess
@@ -13,6 +13,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--runner", required=True)
     parser.add_argument("--lib", required=True)
+    parser.add_argument("--engine", default="sqlite", help="for onlyif and skipif")
     options = parser.parse_args()
     files = sorted(FOLDER.glob("**/*.test"))
     print(f"1..{2 * len(files)}")
@@ -22,7 +23,7 @@ def main():
             for where in (":memory:", f"{scratch}/test.db"):
                 number += 1
                 done = subprocess.run([options.runner, "--db", where, "--lib", options.lib,
-                                       str(path)], capture_output=True, text=True, errors="replace",
+                                       "--engine", options.engine, str(path)], capture_output=True, text=True, errors="replace",
                                       check=False, stdin=subprocess.DEVNULL, timeout=110)
                 bad += done.returncode != 0
                 name = path.relative_to(FOLDER).with_suffix("")

@@ -130,6 +130,9 @@ MUST_CHECK Err ddl_add_column(DdlContext *ddl, const TableDef *table, const AstA
                               Catalog **new_out);
 MUST_CHECK Err ddl_drop_column(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
                                Catalog **new_out);
+/* SET and DROP NOT NULL, ADD CHECK, DROP CONSTRAINT.  Whether rows pass is for the caller to see. */
+MUST_CHECK Err ddl_alter_constraint(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
+                                    Catalog **new_out);
 MUST_CHECK Err ddl_rename_table(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
                                 Catalog **new_out);
 /* A token of a view's or trigger's text that means the column to be renamed, or a string there in
