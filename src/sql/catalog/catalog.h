@@ -130,7 +130,7 @@ MUST_CHECK Err ddl_add_column(DdlContext *ddl, const TableDef *table, const AstA
                               Catalog **new_out);
 MUST_CHECK Err ddl_drop_column(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
                                Catalog **new_out);
-/* SET and DROP NOT NULL, ADD CHECK, DROP CONSTRAINT.  Whether rows pass is for the caller to see. */
+/* SET and DROP NOT NULL, ADD CHECK, DROP CONSTRAINT.  Whether rows pass is the caller's to see. */
 MUST_CHECK Err ddl_alter_constraint(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
                                     Catalog **new_out);
 MUST_CHECK Err ddl_rename_table(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
