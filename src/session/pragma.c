@@ -96,6 +96,24 @@ run_recursive_triggers(PragmaCall *call)
 }
 
 static Err
+run_defer_foreign_keys(PragmaCall *call)
+{
+    Session *session = call->session;
+    Err err = flag(call, &session->defer_foreign_keys, false);
+    session->exec_env.defer_foreign_keys = session->defer_foreign_keys;
+    return err;
+}
+
+static Err
+run_cache_size(PragmaCall *call)
+{
+    Session *session = call->session;
+    if (!call->has_value) return one_number(call, session->cache_size);
+    session->cache_size = value_number(call->value);
+    return OK;
+}
+
+static Err
 run_query_only(PragmaCall *call)
 {
     return flag(call, &call->session->query_only, false);
@@ -543,14 +561,15 @@ static const PragmaDef pragmas[] = {
     {"automatic_index", fixed_number, false, true, .number = 1, .columns = 1,
      .column = {"automatic_index"}},
     {"busy_timeout", run_busy_timeout, .columns = 1, .column = {"timeout"}},
-    {"cache_size", fixed_number, false, true, .number = -2000, .columns = 1,
-     .column = {"cache_size"}},
+    {"cache_size", run_cache_size, false, true, .columns = 1, .column = {"cache_size"}},
     {"case_sensitive_like", run_case_sensitive_like, false, true},
     {"cell_size_check", fixed_number, false, true, .columns = 1, .column = {"cell_size_check"}},
     {"collation_list", run_collation_list, .columns = 2, .column = {"seq", "name"}},
     {"compile_options", run_compile_options, .columns = 1, .column = {"compile_options"}},
     {"data_version", run_data_version, .columns = 1, .column = {"data_version"}},
     {"database_list", run_database_list, .columns = 3, .column = {"seq", "name", "file"}},
+    {"defer_foreign_keys", run_defer_foreign_keys, false, true, .columns = 1,
+     .column = {"defer_foreign_keys"}},
     {"encoding", fixed_text, false, true, .text = "UTF-8", .columns = 1, .column = {"encoding"}},
     {"foreign_key_list", run_foreign_key_list, true, .columns = 8,
      .column = {"id", "seq", "table", "from", "to", "on_update", "on_delete", "match"}},

@@ -198,6 +198,7 @@ session_open(RtProcess *process, const char *path, const SessionOptions *options
     session->options = *options;
     session->level = options->level;
     session->db_count = 2;
+    session->cache_size = -2000; /* SQLite's default. */
     session->error.sql_offset = -1;
     session->account = (MemAccount){.parent = rt_process_account(process), .name = "session"};
     rt_task_init(&session->task, process, "session");

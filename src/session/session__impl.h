@@ -104,6 +104,8 @@ struct Session {
 
     bool foreign_keys, recursive_triggers, query_only, ignore_check, reverse_unordered;
     bool case_sensitive_like;
+    bool defer_foreign_keys; /* Until the transaction ends. */
+    i64 cache_size;          /* Remembered for who asks; the pool has its own size. */
 };
 
 typedef enum StmtState { STMT_READY, STMT_RUNNING, STMT_DONE, STMT_FAILED } StmtState;

@@ -174,6 +174,8 @@ end_flags(Session *session)
     session->level_pending = false;
     session->level = session->options.level;
     session->deferred_violations = 0;
+    session->defer_foreign_keys = false;
+    session->exec_env.defer_foreign_keys = false;
     session->exec_env.multi_writers = !session__single(session);
     for (u32 i = 0; i < session->savepoint_count; i++)
         mem_free(session->savepoint[i].name);
