@@ -676,6 +676,12 @@ run_ddl(Stmt *stmt)
     ErrMsg kept = {.sql_offset = -1};
     if (err != OK) {
         err_move(&kept, &session->error);
+        /* "table t already exists" may rest on a commit that is not durable yet. */
+        Err shown = session__wait_shown(session);
+        if (shown != OK) {
+            err = shown;
+            err_move(&kept, &session->error);
+        }
         session__undo_to(session, mark);
     }
     session->has_read = true;

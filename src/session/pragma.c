@@ -703,6 +703,7 @@ pragma__run(Stmt *stmt)
     if (err == OK) err = def->fn(&call);
     session->running--;
     session->has_read = true;
+    if (err == OK) err = session__wait_shown(session);
     ErrMsg kept = {.sql_offset = -1};
     if (err != OK) err_move(&kept, &session->error);
     Err end = session__autocommit_end(session, err == OK);

@@ -179,6 +179,9 @@ MUST_CHECK Err session__savepoint(Session *session, Slice name);
 MUST_CHECK Err session__release(Session *session, Slice name);
 MUST_CHECK Err session__rollback_to(Session *session, Slice name);
 MUST_CHECK Err session__set_isolation(Session *session, AstIsolation isolation, bool for_session);
+/* Park until everything that this transaction has read or judged is durable: before a row, a count,
+   an error or "no rows" is shown.  From then on no statement of it is run again. */
+MUST_CHECK Err session__wait_shown(Session *session);
 /* The end of a statement in autocommit: commit or drop the transaction if nobody needs it. */
 MUST_CHECK Err session__autocommit_end(Session *session, bool ok);
 void session__marks(Session *session, StoreMark *mark_out);

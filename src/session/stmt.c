@@ -200,8 +200,16 @@ prepare_parsed(Stmt *stmt, AstStatement *ast)
         stmt->is_write = !command__is_read_only(ast);
         err = command__describe(stmt);
     }
+    /* Column names and "no such table" may rest on somebody's schema change. */
+    bool has_shown = session->has_shown;
+    ErrMsg kept = {.sql_offset = -1};
+    err_move(&kept, &session->error);
+    Err shown = session__wait_shown(session);
+    session->has_shown = has_shown;
+    if (shown == OK) err_move(&session->error, &kept);
+    err_clear(&kept);
     end_prepare(session, opened);
-    return err;
+    return shown != OK ? shown : err;
 }
 
 static Err
@@ -390,14 +398,30 @@ undo_failed(Stmt *stmt, Err err)
     return undo == EXEC_UNDO_NOTHING;
 }
 
+/* A write in autocommit whose commit syncs: that sync covers what the statement rests on as well,
+   and waiting before it would make every commit of a hot row wait for the one before. */
+static bool
+commit_covers(const Stmt *stmt, Err err)
+{
+    const Session *session = stmt->session;
+    return err == OK && stmt->is_write && !session->in_transaction &&
+           session->running_writes == 1 && session->options.sync == STORE_SYNC_FULL &&
+           session_in_write_transaction(session);
+}
+
 static Err
 finish_planned(Stmt *stmt, Err err)
 {
     Session *session = stmt->session;
     ErrMsg kept = {.sql_offset = -1};
+    if (err != OK && session->error.err == OK) copy_exec_error(stmt, err);
+    /* "No rows", a count and an error are shown too. */
+    if (!commit_covers(stmt, err)) {
+        Err shown = session__wait_shown(session);
+        if (shown != OK) err = shown;
+    }
     bool keeps = err == OK;
     if (err != OK) {
-        if (session->error.err == OK) copy_exec_error(stmt, err);
         err_move(&kept, &session->error);
         keeps = undo_failed(stmt, err);
     }
@@ -423,20 +447,6 @@ finish_planned(Stmt *stmt, Err err)
     return err;
 }
 
-/* What is about to be shown must be durable first. */
-static Err
-wait_shown(Stmt *stmt)
-{
-    Session *session = stmt->session;
-    for (u32 i = 0; i < session->db_count; i++) {
-        if (session->db[i].txn == NULL) continue;
-        Err err = store_txn_wait_shown(session->db[i].txn);
-        if (err != OK) return session__store_error(session, i, err);
-    }
-    session->has_shown = true;
-    return OK;
-}
-
 static Err
 step_planned(Stmt *stmt, bool *row_out)
 {
@@ -448,7 +458,7 @@ step_planned(Stmt *stmt, bool *row_out)
     }
     if (err == OK) err = step_with_restart(stmt, row_out);
     if (err == OK && *row_out) {
-        err = wait_shown(stmt);
+        err = session__wait_shown(stmt->session);
         if (err == OK) {
             stmt->row = exec_row(stmt->exec);
             stmt->has_row = true;

@@ -521,6 +521,20 @@ session__restart(Session *session)
     return OK;
 }
 
+/* ---- showing ---- */
+
+Err
+session__wait_shown(Session *session)
+{
+    for (u32 i = 0; i < session->db_count; i++) {
+        if (session->db[i].txn == NULL) continue;
+        Err err = store_txn_wait_shown(session->db[i].txn);
+        if (err != OK) return session__store_error(session, i, err);
+    }
+    session->has_shown = true;
+    return OK;
+}
+
 /* ---- trips ---- */
 
 void

@@ -5,6 +5,9 @@
  * Method: two or three connections of one thread on a named in-memory database, interleaved by
  * hand; a busy timeout of 0 turns every wait into an error at once, so nothing depends on time.
  */
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "session_kit.h"
 
 static void
@@ -247,6 +250,75 @@ writers_wait_for_a_schema_change_of_their_table(void **state)
 }
 
 static void
+an_empty_answer_fixes_the_snapshot(void **state)
+{
+    (void)state;
+    Session *a = kit_open("empty", false), *b = kit_open("empty", false);
+    kit_exec(a, "CREATE TABLE t(k INTEGER PRIMARY KEY, n); INSERT INTO t VALUES(1,0)");
+    kit_exec(b, "BEGIN");
+    kit_query(b, "SELECT n FROM t WHERE k=2", "");
+    kit_exec(a, "INSERT INTO t VALUES(2,0); UPDATE t SET n=1 WHERE k=1");
+    /* "No such row" was an answer: a fresh snapshot would contradict it. */
+    kit_fails(b, "UPDATE t SET n=n+1 WHERE k=1", ERR_BUSY_SNAPSHOT, NULL);
+    kit_exec(b, "ROLLBACK");
+    session_destroy(a);
+    session_destroy(b);
+}
+
+#ifdef WEFT_CHECK
+static u64
+syncs(Session *session)
+{
+    StoreStats stats;
+    store_stats(session_store(session), &stats);
+    return stats.log_syncs;
+}
+
+/* Method: a planted bug acknowledges FULL commits before their sync, so each leaves something that
+   is visible and not durable; whoever then shows an answer that rests on it must sync first. */
+static void
+what_is_shown_is_durable_first(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/weft-session-XXXXXX", path[64];
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/t.weft", dir);
+    SessionOptions options = {.create = true, .sync = STORE_SYNC_FULL, .level = STORE_SNAPSHOT};
+    ErrMsg msg = {.sql_offset = -1};
+    Session *a, *b;
+    assert_int_equal(session_open(rt_process_default(), path, &options, &a, &msg), OK);
+    assert_int_equal(session_open(rt_process_default(), path, &options, &b, &msg), OK);
+    kit_exec(a, "CREATE TABLE t(k INTEGER PRIMARY KEY, u UNIQUE)");
+    static const struct {
+        const char *change, *look, *answer;
+    } cases[] = {
+        {"INSERT INTO t VALUES(1, 1)", "SELECT u FROM t", "1;"},
+        {"DELETE FROM t", "SELECT u FROM t", ""},
+        {"INSERT INTO t VALUES(2, 2)", "INSERT INTO t VALUES(3, 2)", "!ERR_CONSTRAINT_UNIQUE"},
+        {"CREATE TABLE v(x)", "PRAGMA table_info(v)", "0|x||0|NULL|0;"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        plant_set(108, true);
+        kit_exec(a, cases[i].change);
+        plant_set(108, false);
+        u64 before = syncs(a);
+        kit_query(b, cases[i].look, cases[i].answer);
+        assert_true(syncs(a) > before);
+    }
+    plant_set(108, true);
+    kit_exec(a, "DROP TABLE v");
+    plant_set(108, false);
+    u64 before = syncs(a);
+    kit_fails(b, "SELECT * FROM v", ERR_SQL, "no such table: v");
+    assert_true(syncs(a) > before);
+    session_destroy(a);
+    session_destroy(b);
+    remove(path);
+    rmdir(dir);
+}
+#endif
+
+static void
 attached_databases_commit_and_roll_back_with_main(void **state)
 {
     (void)state;
@@ -278,6 +350,10 @@ main(void)
         cmocka_unit_test(schema_changes_roll_back_and_reach_other_connections),
         cmocka_unit_test(drop_beside_an_open_statement_is_locked),
         cmocka_unit_test(writers_wait_for_a_schema_change_of_their_table),
+        cmocka_unit_test(an_empty_answer_fixes_the_snapshot),
+#ifdef WEFT_CHECK
+        cmocka_unit_test(what_is_shown_is_durable_first),
+#endif
         cmocka_unit_test(attached_databases_commit_and_roll_back_with_main),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
