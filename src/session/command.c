@@ -164,6 +164,7 @@ ddl__run_counted(Ddl *ddl, const char *sql, bool *row_out)
     arena_init(&arena, NULL);
     session__catalog_view(session, &view);
     session__plan_context(session, &view, &context);
+    context.triggers_off = true; /* What DDL does by itself fires none, as in SQLite. */
     Slice text = SLICE(sql, strlen(sql));
     Err err = sql_parse(&arena, text, NULL, &ast, &consumed, &ddl->msg);
     if (err == OK) err = plan_prepare(&context, ast, text, &plan, &ddl->msg);
@@ -175,6 +176,7 @@ ddl__run_counted(Ddl *ddl, const char *sql, bool *row_out)
         err = exec_step(exec, &row);
         *row_out = *row_out || row;
     }
+    if (err == OK) session->deferred_violations += exec_deferred_violations(exec);
     if (err != OK && exec != NULL && ddl->msg.err == OK) {
         err_set(&ddl->msg, err, "%s", err_message(exec_error(exec)));
     }
@@ -425,6 +427,37 @@ no_such(Session *session, const char *what, const AstDrop *ast)
                              (const char *)name.p);
 }
 
+/* Does a foreign key of some table refer to this one? */
+static bool
+is_parent(const Catalog *catalog, const TableDef *table)
+{
+    for (u32 i = 0; i < catalog_table_count(catalog); i++) {
+        const TableDef *child = catalog_table_at(catalog, i);
+        for (u32 k = 0; k < child->foreign_key_count; k++) {
+            if (text_compare_nocase(child->foreign_key[k].parent_table, table->name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The rows of a parent go as by DELETE, with what that does to their children. */
+static Err
+delete_as_parent(Ddl *ddl, const TableDef *table)
+{
+    if (!ddl->session->foreign_keys || table->is_view || !is_parent(ddl->context.old, table)) {
+        return OK;
+    }
+    Buf sql = {0};
+    Err err = buf_printf(&sql, "DELETE FROM %s.", table->schema);
+    if (err == OK) err = sql_name_append(&sql, SLICE(table->name, strlen(table->name)), true);
+    if (err == OK) err = buf_append_byte(&sql, 0);
+    err = err == OK ? ddl__run(ddl, (const char *)sql.p) : ddl__fail(ddl, err);
+    buf_free(&sql);
+    return err;
+}
+
 static Err
 drop_table(Ddl *ddl, const AstDrop *ast, bool wants_view)
 {
@@ -460,6 +493,8 @@ drop_table(Ddl *ddl, const AstDrop *ast, bool wants_view)
         err = ddl__forget_statistics(ddl, "tbl", table->name);
         if (err != OK) return err;
     }
+    err = delete_as_parent(ddl, table);
+    if (err != OK) return err;
     Catalog *catalog;
     err = ddl_drop_table(&ddl->context, table, &catalog);
     if (err != OK) return ddl__fail(ddl, err);
@@ -662,6 +697,7 @@ run_ddl(Stmt *stmt)
     if (is_drop(stmt->ast) && session->running > 0) {
         return session_set_error(session, ERR_LOCKED, "database table is locked");
     }
+    i64 deferred = session->deferred_violations;
     session->running++;
     session->running_writes++;
     Err err = ddl_once(stmt, mark);
@@ -683,6 +719,7 @@ run_ddl(Stmt *stmt)
             err_move(&kept, &session->error);
         }
         session__undo_to(session, mark);
+        session->deferred_violations = deferred;
     }
     session->has_read = true;
     session->has_written = session->has_written || session->in_transaction;
