@@ -92,6 +92,21 @@ free_slot(Session *session, u32 *slot_out)
     return OK;
 }
 
+/* The host program may say which file a name means. */
+static Err
+map_file(Session *session, char **file)
+{
+    const SessionHooks *host = &session->host;
+    if (host->map_file == NULL) return OK;
+    ErrMsg msg = {.sql_offset = -1};
+    char *path = NULL;
+    Err err = host->map_file(host->map_file_arg, *file, &path, &msg);
+    if (err != OK) return session__fail(session, err, &msg);
+    mem_free(*file);
+    *file = path;
+    return OK;
+}
+
 static Err
 attach_file(Session *session, char *file, char *name)
 {
@@ -147,6 +162,7 @@ maintain__attach(Stmt *stmt, const AstAttach *ast)
     if (err == OK) err = session__refresh_catalogs(session);
     if (err == OK) err = text_value(stmt, ast->file, &file);
     if (err == OK) err = text_value(stmt, ast->name, &name);
+    if (err == OK) err = map_file(session, &file);
     if (err == OK) err = attach_file(session, file, name);
     if (err != OK) mem_free(name); /* Else the slot owns it. */
     mem_free(file);
@@ -322,12 +338,18 @@ vacuum_into(Stmt *stmt, u32 database, const AstExpr *into)
         err = session_set_error(session, ERR_SQL, "non-text filename");
     }
     if (err != OK) goto done;
-    path = arena_strndup(&arena, value.u.p, value.bytes);
+    path = mem_strndup(value.u.p, value.bytes);
+    if (path == NULL) {
+        err = session__fail(session, ERR_NOMEM, NULL);
+        goto done;
+    }
+    err = map_file(session, &path);
+    if (err != OK) goto done;
     SessionOptions options = session->options;
     options.read_only = false;
     options.create = true;
     options.in_memory = false;
-    err = path == NULL ? ERR_NOMEM : session_open(session->process, path, &options, &to, &msg);
+    err = session_open(session->process, path, &options, &to, &msg);
     if (err == OK) err = session__ensure_txn(to);
     if (err == OK) err = session__refresh_catalogs(to);
     if (err == OK && catalog_table_count(to->db[0].catalog) > 0) {
@@ -338,6 +360,7 @@ vacuum_into(Stmt *stmt, u32 database, const AstExpr *into)
 
 done:
     session_destroy(to);
+    mem_free(path);
     arena_free(&arena);
     return err;
 }

@@ -128,8 +128,10 @@ plan_table_rows(void *arg, const TableDef *table)
 static const TableFunc *
 plan_table_func(void *arg, Slice name)
 {
-    (void)arg;
+    const SessionHooks *host = session_hooks(arg);
     const TableFunc *func = func_builtin_table_func(name);
+    if (func == NULL && host->find_table_func != NULL)
+        func = host->find_table_func(host->find_table_func_arg, name);
     return func != NULL ? func : database__pragma_function(name);
 }
 
@@ -144,6 +146,7 @@ session__plan_context(Session *session, const CatalogView *view, PlanContext *co
         .eval = plan_eval,
         .eval_arg = session,
         .find_table_func = plan_table_func,
+        .table_func_arg = session,
         .table_rows = plan_table_rows,
         .rows_arg = session,
         .authorize = session->host.authorize,

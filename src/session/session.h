@@ -98,9 +98,27 @@ typedef struct SessionHooks {
     /* 18 insert, 23 update, 9 delete. */
     void (*update)(void *arg, int action, const char *database, const char *table, i64 rowid);
     void *update_arg;
+    /* The file behind a name in ATTACH or VACUUM INTO: its path (mem_alloc'd), or an error. NULL:
+       names are paths. */
+    Err (*map_file)(void *arg, const char *name, char **path_out, ErrMsg *msg);
+    void *map_file_arg;
+    /* Table-valued functions beside the built-in ones; NULL: none. */
+    const TableFunc *(*find_table_func)(void *arg, Slice name);
+    void *find_table_func_arg;
 } SessionHooks;
 const SessionHooks *session_hooks(const Session *session);
 void session_set_hooks(Session *session, const SessionHooks *hooks);
+/* Refuse everything that writes with ERR_READONLY, or stop refusing. */
+void session_set_read_only(Session *session, bool read_only);
+/*
+ * Give the session to another client: rolls back, forgets counters and errors; statements stay
+ * prepared, with their values.  False: it holds what cannot be forgotten (temp tables, attached
+ * databases, settings, a running statement), so destroy it.  `options` are those it was opened
+ * with.
+ */
+MUST_CHECK bool session_reuse(Session *session, const SessionOptions *options);
+/* Bytes that statements of the session hold now. */
+u64 session_memory_bytes(const Session *session);
 /* Is some statement between its first step and its end? */
 bool session_is_running(const Session *session);
 
@@ -132,6 +150,20 @@ const Cell *stmt_row(const Stmt *stmt);
    row goes.  NULL for NULL or when memory is short. */
 const char *stmt_row_text(Stmt *stmt, u32 column, size_t *bytes_out);
 
+typedef enum StmtKind {
+    STMT_KIND_SELECT,
+    STMT_KIND_INSERT, /* REPLACE too. */
+    STMT_KIND_UPDATE,
+    STMT_KIND_DELETE,
+    STMT_KIND_SCHEMA, /* CREATE, DROP, ALTER, ANALYZE, REINDEX */
+    STMT_KIND_BEGIN,
+    STMT_KIND_END,       /* COMMIT, ROLLBACK */
+    STMT_KIND_SAVEPOINT, /* SAVEPOINT, RELEASE, ROLLBACK TO */
+    STMT_KIND_SETTING,   /* PRAGMA, SET */
+    STMT_KIND_FILE,      /* ATTACH, DETACH, VACUUM */
+    STMT_KIND_COUNT_
+} StmtKind;
+StmtKind stmt_kind(const Stmt *stmt);
 bool stmt_is_read_only(const Stmt *stmt);
 bool stmt_is_explain(const Stmt *stmt, bool *query_plan_out);
 bool stmt_is_busy(const Stmt *stmt); /* Stepped and neither done nor reset. */

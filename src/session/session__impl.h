@@ -130,6 +130,7 @@ struct Stmt {
     StmtState state;
     Err last_error;
     u8 explain;    /* AstExplain */
+    u8 kind;       /* AstStatementKind */
     bool is_write; /* Counts in running_writes while running. */
     bool has_row;
     StoreMark mark[CATALOG_DATABASES_MAX];

@@ -189,6 +189,7 @@ prepare_parsed(Stmt *stmt, AstStatement *ast)
 {
     Session *session = stmt->session;
     stmt->explain = (u8)ast->explain;
+    stmt->kind = (u8)ast->kind;
     Err err = make_params(stmt, ast);
     if (err != OK) return session__fail(session, err, NULL);
     bool opened;
