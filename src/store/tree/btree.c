@@ -44,8 +44,12 @@ btree_create(Btree *tree, PoolFile *file, const BtreePages *pages, TreeId tree_i
         return err;
     }
     NodeFences all = {0};
+    PageOp op;
+    page_op_begin(pages->ops, &op);
     node_init(btree_node(tree, &view), tree->root, tree_id, 0, is_int, &all);
+    node_head(btree_node(tree, &view))->epoch = op.epoch;
     pool_unlatch(&view, true, true);
+    page_op_end(&op);
     return OK;
 }
 

@@ -20,6 +20,7 @@
  */
 #pragma once
 
+#include "store/ckpt/page_op.h"
 #include "store/pool/pool.h"
 #include "store/tree/node.h"
 
@@ -29,6 +30,7 @@ typedef struct BtreePages {
     void *arg;
     Err (*take)(void *arg, u32 *page_id_out);
     void (*give)(void *arg, u32 page_id);
+    PageOps *ops; /* NULL: nobody makes checkpoints. */
 } BtreePages;
 
 typedef struct Btree {

@@ -27,6 +27,7 @@ page_make(Btree *tree, u32 *page_id_out)
         tree->pages.give(tree->pages.arg, *page_id_out);
         return err;
     }
+    node_head(btree_node(tree, &view))->epoch = PAGE_EPOCH_NONE;
     pool_unlatch(&view, true, false);
     return OK;
 }
@@ -60,6 +61,7 @@ typedef struct Split {
     u8 separator[STORE_KEY_BYTES_MAX];
     u32 separator_bytes;
     bool done, posted;
+    PageOp op; /* From the dividing to the unlatching of all. */
 } Split;
 
 /* Divide the latched node, which is not the root. */
@@ -71,6 +73,8 @@ split_node(Btree *tree, PageView *view, Slice key, Split *split)
     Node node = btree_node(tree, view);
     bool exact;
     u32 at = node_find(node, key, &exact);
+    page_op_begin(tree->pages.ops, &split->op);
+    page_op_touch(&split->op, view); /* The right half gets the epoch of the left. */
     node_split(node, btree_node(tree, &right), split->pages[0], at, key, tree->scratch,
                split->separator, &split->separator_bytes);
     pool_unlatch(&right, true, false);
@@ -90,6 +94,8 @@ split_root(Btree *tree, PageView *view, Slice key, Split *split)
         return false;
     }
     Node root = btree_node(tree, view), low = btree_node(tree, &left);
+    page_op_begin(tree->pages.ops, &split->op);
+    page_op_touch(&split->op, view);
     memcpy(low.p, root.p, root.bytes);
     node_head(low)->page_id = split->pages[1];
     bool exact;
@@ -128,7 +134,10 @@ split_found(Btree *tree, u8 level, Slice key, u32 need_bytes, bool of_root, Spli
         bool done = of_root ? split_root(tree, &view, key, split)
                             : split_node(tree, &view, key, split);
         pool_unlatch(&view, done, false);
-        if (done) return OK;
+        if (done) {
+            page_op_end(&split->op);
+            return OK;
+        }
         err = page_load(tree, split->pages[0]);
         if (err == OK && of_root) err = page_load(tree, split->pages[1]);
         if (err != OK) return err;
@@ -183,8 +192,12 @@ btree__post(Btree *tree, u8 level, Slice separator, u32 child)
         PageView view;
         Err err = btree__descend_latch(tree, separator, level, &view);
         if (err != OK) return err;
+        PageOp op;
+        page_op_begin(tree->pages.ops, &op);
+        page_op_touch(&op, &view);
         bool fits = node_insert_child(btree_node(tree, &view), separator, child, tree->scratch);
         pool_unlatch(&view, fits, false);
+        page_op_end(&op);
         if (fits) return OK;
         err = btree__split(tree, level, separator, (u32)(sizeof(NodeSlot) + separator.bytes + 16));
         if (err != OK) return err;
@@ -267,12 +280,20 @@ join_pair(Btree *tree, const Merge *merge, bool *joined_out)
     if (err != OK) return err;
     Node low = btree_node(tree, &left), high = btree_node(tree, &right);
     bool one_empty = node_head(low)->count == 0 || node_head(high)->count == 0;
+    PageOp op;
+    page_op_begin(tree->pages.ops, &op);
     if (one_empty && node_head(low)->right == merge->right) {
+        page_op_touch(&op, &left);
+        page_op_touch(&op, &right);
         *joined_out = node_join(low, high, tree->scratch);
     }
-    if (*joined_out) node_head(high)->flags |= NODE_FLAG_DEAD;
+    if (*joined_out) {
+        node_head(high)->flags |= NODE_FLAG_DEAD;
+        page_op_forget(&op, &right);
+    }
     pool_unlatch(&right, *joined_out, false);
     pool_unlatch(&left, *joined_out, false);
+    page_op_end(&op);
     return OK;
 }
 
@@ -301,8 +322,12 @@ merge_pair(Btree *tree, const Merge *merge)
     PageView view;
     err = btree__descend_latch(tree, separator, 1, &view);
     if (err != OK) return err;
+    PageOp op;
+    page_op_begin(tree->pages.ops, &op);
+    page_op_touch(&op, &view);
     bool removed = node_remove_child(btree_node(tree, &view), merge->right);
     pool_unlatch(&view, removed, false);
+    page_op_end(&op);
     if (!removed) return OK;
     bool joined;
     err = join_pair(tree, merge, &joined);
