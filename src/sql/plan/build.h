@@ -173,6 +173,7 @@ struct Join {
     bool sorted;                 /* Out: the rows come in the wanted order. */
     bool backwards;
     f64 limit_rows; /* 0: unknown */
+    f64 first_rows; /* So many rows will be asked for; 0: all. */
 };
 
 /* Which terms concern the unit. */
@@ -181,11 +182,20 @@ bool plan__unit_terms(Binder *b, Join *join, u32 unit);
 typedef struct Step {
     u8 unit;
     bool hash;
+    bool instead; /* The hash join stands for the look-ups of `looked_up`, whose words it shows. */
+    f64 outer_rows;
     Access access;
+    Access looked_up;
 } Step;
 
 /* The order of the units; steps[unit_count]. */
 bool plan__find_order(Binder *b, Join *join, Step *steps, bool want_order);
+
+/* join_method.c: where reading the unit once beats its look-ups, the step becomes a hash join. */
+/* Does the access look up values of other tables? */
+bool plan__looks_up(const Unit *u, const Access *access);
+bool plan__hash_possible(const Join *join, u32 unit, u64 done);
+void plan__choose_method(Binder *b, const Join *join, u64 done, Step *step);
 
 /* Plan FROM and WHERE of a core.  `join` says what is wanted (order, write) and what came of it.
  *layout_out describes the rows. */
@@ -233,6 +243,8 @@ bool plan__name_scan(Binder *b, PlanNode *node, const char *name, u8 join, bool 
 bool
 plan__name_hash(Binder *b, PlanNode *right, const Source *source, const ExprList *keys, u8 join);
 bool plan__name_source(Binder *b, PlanNode *node, const Source *source);
+/* The words of the look-ups that a hash join stands for. */
+bool plan__name_access(Binder *b, PlanNode *node, const char *name, const Access *access, u8 join);
 
 /* ---- write.c, write_change.c, write_table.c ---- */
 

@@ -464,6 +464,18 @@ want_order(Top *top, Join *join, const Query **minmax_out)
     }
 }
 
+/* How many rows will be asked for, where nothing stands between them and the LIMIT; 0: all. */
+static f64
+rows_asked(const Top *top, bool exists)
+{
+    const PlanExpr *limit = top->query->limit;
+    if (exists) return 1;
+    if (!top->with_order || limit == NULL || top->core->is_aggregate) return 0;
+    if (top->query->order_count > 0) return 0;
+    if (limit->op != PX_CONST || limit->u.constant.type != CELL_INT) return 100;
+    return limit->u.constant.u.i < 0 ? 0 : MAX_OF((f64)limit->u.constant.u.i, 1.0);
+}
+
 static PlanNode *
 aggregate_core(Top *top, bool input_sorted)
 {
@@ -508,6 +520,7 @@ plan__core(Binder *b, Query *query, Core *core, Env *outer, bool with_order, boo
         if (!lower_top(&top)) return NULL;
         return project_then_sort(&top, false);
     }
+    join.first_rows = rows_asked(&top, exists);
     top.node = plan__join(b, core, &join, outer, &layout);
     if (top.node == NULL) return NULL;
     *env = (Env){.outer = outer, .layout = layout};

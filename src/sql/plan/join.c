@@ -318,6 +318,16 @@ take_hash_keys(Binder *b, Join *join, u32 unit, u64 left_mask, bool inner, HashK
     return true;
 }
 
+/* EXPLAIN QUERY PLAN speaks of what SQLite would do here. */
+static bool
+name_build_side(Binder *b, const Unit *u, const Step *step, PlanNode *right, const ExprList *keys)
+{
+    if (u->source == NULL) return true;
+    if (step->instead)
+        return plan__name_access(b, right, u->source->name, &step->looked_up, u->join);
+    return plan__name_hash(b, right, u->source, keys, u->join);
+}
+
 static PlanNode *
 hash_join(Binder *b, Join *join, const Step *step, PlanNode *left, Layout *left_layout, Env *outer,
           Layout **layout_out)
@@ -351,8 +361,7 @@ hash_join(Binder *b, Join *join, const Step *step, PlanNode *left, Layout *left_
     PlanNode *node = join_node(b, PLAN_HASH_JOIN, left, right);
     if (node == NULL || !layout_add(b, join, left_layout, own, layout_out)) return NULL;
     *both = (Env){.outer = outer, .layout = *layout_out};
-    if (u->source != NULL && !plan__name_hash(b, right, u->source, &keys.build, u->join))
-        return NULL;
+    if (!name_build_side(b, u, step, right, &keys.build)) return NULL;
     node->u.hash.join = kind;
     node->u.hash.key_count = keys.build.count;
     node->u.hash.probe_key = plan__lower_list(b, &keys.probe, left_env);
@@ -415,6 +424,7 @@ plan_list(Binder *b, Core *core, FromList *list, const ExprList *where, Env *out
     for (u32 i = 1; i < list->count && node != NULL; i++) {
         bool right = (join->unit[steps[i].unit].join & AST_JOIN_RIGHT) != 0;
         Layout *layout = NULL;
+        plan__choose_method(b, join, layout_mask(join, *layout_out), &steps[i]);
         if (right && !steps[i].hash) {
             steps[i].access = (Access){.low = -1, .high = -1, .covering = true};
             steps[i].access.rows = join->unit[steps[i].unit].rows;

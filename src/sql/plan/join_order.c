@@ -23,27 +23,6 @@ typedef struct Path {
     Step step;
 } Path;
 
-/* Is there an equality that a hash join of `unit` with `done` can use, and nothing that forbids
-   one?  Only total terms may be evaluated in another order than SQLite's. */
-static bool
-hash_possible(const Join *join, u32 unit, u64 done)
-{
-    const Unit *u = &join->unit[unit];
-    if (u->no_hash) return false;
-    for (u32 i = 0; i < u->term_count; i++) {
-        const Term *term = &join->term[u->term[i]];
-        if ((term->mask & ~(done | u->mask)) != 0) continue;
-        if (term->on ? term->unit != unit : (u->join & AST_JOIN_LEFT) != 0) continue;
-        const PlanExpr *e = term->expr;
-        if (e->op != PX_EQ && e->op != PX_IS) continue;
-        u64 left = plan__mask(join->core, e->arg[0]), right = plan__mask(join->core, e->arg[1]);
-        if ((left == u->mask && right != 0 && (right & ~done) == 0) ||
-            (right == u->mask && left != 0 && (left & ~done) == 0))
-            return true;
-    }
-    return false;
-}
-
 bool
 plan__unit_terms(Binder *b, Join *join, u32 unit)
 {
@@ -76,13 +55,14 @@ unit_choice(Binder *b, Join *join, u32 unit, u64 done)
     struct UnitChoice *choice = &u->choice[u->choice_next++ % COUNT_OF(u->choice)];
     choice->valid = true;
     choice->done = done;
-    choice->hash = hash_possible(join, unit, done);
     plan__choose_access(b, join, unit, done, &choice->access, false, NULL);
+    choice->hash = !b->ctx->no_hash_join && !b->ctx->plain && !plan__looks_up(u, &choice->access) &&
+                   plan__hash_possible(join, unit, done);
     return choice;
 }
 
 static void
-step_cost(Binder *b, Join *join, const Path *from, u32 unit, const Access *access, bool can_hash,
+step_cost(const Join *join, const Path *from, u32 unit, const Access *access, bool can_hash,
           bool sorted, Path *to)
 {
     const Unit *u = &join->unit[unit];
@@ -97,14 +77,18 @@ step_cost(Binder *b, Join *join, const Path *from, u32 unit, const Access *acces
     }
     f64 matches = access->rows;
     to->cost = from->cost + outer * (access->cost + COST_LOOP);
-    if (!b->ctx->no_hash_join && !b->ctx->plain && can_hash && (u->join & AST_JOIN_CROSS) == 0) {
-        f64 hash = from->cost + u->rows * (COST_ROW + COST_HASH_ROW) + outer * COST_HASH_FIND;
+    to->step.outer_rows = outer;
+    if (can_hash && (u->join & AST_JOIN_CROSS) == 0) {
+        f64 rows = access->eq_count > 0 ? access->rows : u->rows;
+        f64 read = access->eq_count > 0 ? access->cost : u->rows * COST_ROW;
+        f64 hash = from->cost + read + rows * COST_HASH_ROW + outer * COST_HASH_FIND;
         if (hash < to->cost) {
             to->cost = hash;
             to->step.hash = true;
-            to->step.access = (Access){.low = -1, .high = -1, .covering = true};
-            to->step.access.rows = u->rows;
-            to->step.access.cost = u->rows * COST_ROW;
+            if (access->eq_count == 0)
+                to->step.access = (Access){.low = -1, .high = -1, .covering = true};
+            to->step.access.rows = rows;
+            to->step.access.cost = read;
             matches = MIN_OF(matches, MAX_OF(1.0, u->rows / 100000.0));
         }
     }
@@ -153,11 +137,11 @@ expand_first(Binder *b, Join *join, const Path *from, u32 unit, Path *level, u32
     plan__choose_access(b, join, unit, 0, &best, true, &ordered);
     Path path;
     if (best.cost < INFINITY) {
-        step_cost(b, join, from, unit, &best, false, false, &path);
+        step_cost(join, from, unit, &best, false, false, &path);
         level_offer(level, count, width, &path);
     }
     if (ordered.cost < INFINITY) {
-        step_cost(b, join, from, unit, &ordered, false, true, &path);
+        step_cost(join, from, unit, &ordered, false, true, &path);
         level_offer(level, count, width, &path);
     }
 }
@@ -190,7 +174,7 @@ expand(Binder *b, Join *join, const Path *from, u32 at, bool want_order, Path *l
         const struct UnitChoice *choice = unit_choice(b, join, u, from->done);
         if (choice->access.cost == INFINITY) continue;
         Path path;
-        step_cost(b, join, from, u, &choice->access, choice->hash, false, &path);
+        step_cost(join, from, u, &choice->access, choice->hash, false, &path);
         path.parent = at;
         level_offer(level, count, width, &path);
     }

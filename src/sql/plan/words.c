@@ -82,12 +82,29 @@ plan__name_scan(Binder *b, PlanNode *node, const char *name, u8 join, bool for_w
     return node->eqp != NULL;
 }
 
+bool
+plan__name_access(Binder *b, PlanNode *node, const char *name, const Access *access, u8 join)
+{
+    if (!b->explain) return true;
+    static const PlanExpr bound = {.op = PX_CONST};
+    PlanNode shown = {.kind = PLAN_SCAN};
+    shown.u.scan = node->u.scan;
+    shown.u.scan.index = access->index;
+    shown.u.scan.covering = access->covering;
+    shown.u.scan.eq_count = access->eq_count;
+    shown.u.scan.low = access->low >= 0 ? (PlanExpr *)(uintptr_t)&bound : NULL;
+    shown.u.scan.high = access->high >= 0 ? (PlanExpr *)(uintptr_t)&bound : NULL;
+    if (!plan__name_scan(b, &shown, name, join, false)) return false;
+    node->eqp = shown.eqp;
+    return true;
+}
+
 /* A hash join stands where SQLite would make an automatic index. */
 bool
 plan__name_hash(Binder *b, PlanNode *right, const Source *source, const ExprList *keys, u8 join)
 {
     if (!b->explain) return true;
-    if (right->kind != PLAN_SCAN || keys->count == 0) return true;
+    if (right->kind != PLAN_SCAN || keys->count == 0 || right->u.scan.eq_count > 0) return true;
     Buf buf = {0};
     (void)(put(b, &buf, "SEARCH ") && put(b, &buf, source->name) &&
            put(b, &buf, " USING AUTOMATIC COVERING INDEX ("));
