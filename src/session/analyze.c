@@ -164,6 +164,17 @@ analyze_table(Ddl *ddl, const TableDef *table, const IndexDef *only)
     return err;
 }
 
+/* From here on plans weigh by what was found out. */
+static Err
+use_statistics(Ddl *ddl)
+{
+    Catalog *catalog;
+    Err err = ddl_read_statistics(&ddl->context, &catalog);
+    if (err != OK) return ddl__fail(ddl, err);
+    ddl__done(ddl, catalog);
+    return OK;
+}
+
 static Err
 analyze_database(Ddl *ddl, u32 database)
 {
@@ -173,7 +184,7 @@ analyze_database(Ddl *ddl, u32 database)
     const Catalog *catalog = ddl->context.old;
     for (u32 i = 0; err == OK && i < catalog_table_count(catalog); i++)
         err = analyze_table(ddl, catalog_table_at(catalog, i), NULL);
-    return err;
+    return err == OK ? use_statistics(ddl) : err;
 }
 
 static Err
@@ -205,7 +216,8 @@ analyze_object(Ddl *ddl, const AstObject *ast, const CatalogView *view)
     } else {
         err = forget(ddl, table->schema, "tbl", table->name);
     }
-    return err == OK ? analyze_table(ddl, table, index) : err;
+    if (err == OK) err = analyze_table(ddl, table, index);
+    return err == OK ? use_statistics(ddl) : err;
 }
 
 Err

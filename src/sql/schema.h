@@ -70,6 +70,11 @@ typedef struct IndexDef {
     IndexColumn *column;   /* key_columns of them. */
     const char *where_sql; /* Partial index: its condition; NULL if whole. */
     const char *sql;       /* CREATE INDEX text, NULL for automatic indexes. */
+    /* sqlite_stat1 of when the catalog was read: rows, then rows that share the first column, the
+       first two...: [key_columns + 1].  NULL: not analyzed. */
+    f64 *stat;
+    u32 stat_row_bytes;  /* 0: not told. */
+    bool stat_unordered; /* Neither ranges nor order by this index. */
 } IndexDef;
 
 typedef struct CheckDef {
@@ -121,4 +126,7 @@ typedef struct TableDef {
     const char *sql;    /* CREATE text as stored. */
     u64 schema_lock_no; /* For store_txn_lock_schema. */
     u32 version;        /* Catalog version at which this definition appeared. */
+    bool has_stat;      /* sqlite_stat1 speaks of it: */
+    f64 stat_rows;
+    u32 stat_row_bytes; /* 0: not told. */
 } TableDef;

@@ -370,6 +370,11 @@ catalog_load(StoreTxn *txn, const CatalogEnv *env, Catalog **catalog_out, ErrMsg
     if (err != OK) goto done;
     err = make_catalog(env->schema, env->database, env->store, version, (TreeId)tree, unit,
                        unit_count, catalog_out);
+    if (err == OK) err = catalog__statistics_load(txn, *catalog_out);
+    if (err != OK) {
+        catalog_release(*catalog_out);
+        *catalog_out = NULL;
+    }
 
 done:
     if (err != OK && msg != NULL && msg->err == OK) {

@@ -112,6 +112,8 @@ typedef struct DdlContext {
 MUST_CHECK Err ddl_create_table(DdlContext *ddl, const AstCreateTable *ast, Catalog **new_out);
 /* sqlite_stat1, which ANALYZE fills; there is none yet. */
 MUST_CHECK Err ddl_create_stat_table(DdlContext *ddl, Catalog **new_out);
+/* sqlite_stat1 was filled: a version of the catalog that knows its numbers. */
+MUST_CHECK Err ddl_read_statistics(DdlContext *ddl, Catalog **new_out);
 /* For CREATE TABLE AS: a table with these column names and declared types (NULL entries: none);
    `columns_sql` is generated, as SQLite does. */
 MUST_CHECK Err ddl_create_table_as(DdlContext *ddl, const AstCreateTable *ast, u32 column_count,

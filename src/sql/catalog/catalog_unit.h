@@ -68,6 +68,11 @@ MUST_CHECK Err catalog__rows_read(StoreTxn *txn, TreeId tree, Arena *arena, Sche
 MUST_CHECK Err catalog__row_insert(StoreTxn *txn, TreeId tree, const SchemaRow *row);
 MUST_CHECK Err catalog__row_delete(StoreTxn *txn, TreeId tree, i64 rowid);
 
+/* statistics.c: rows of sqlite_stat1 into a catalog whose units nobody else holds yet; the numbers
+   of a unit that takes the place of another. */
+MUST_CHECK Err catalog__statistics_load(StoreTxn *txn, const Catalog *catalog);
+MUST_CHECK Err catalog__statistics_keep(const CatalogUnit *before, CatalogUnit *unit);
+
 /* catalog.c: the next version, with `unit` in the place of `replaced` (either may be NULL).  Takes
    over the caller's reference on `unit`, also on error. */
 MUST_CHECK Err catalog__derive(const Catalog *old, u64 version, const CatalogUnit *replaced,

@@ -87,6 +87,7 @@ catalog__finish(DdlContext *ddl, const CatalogUnit *before, CatalogUnit *unit, C
 {
     Err err = write_difference(ddl, before, unit);
     if (err == OK) err = bump_version(ddl);
+    if (err == OK) err = catalog__statistics_keep(before, unit);
     if (err != OK) {
         catalog__unit_release(unit);
         return err;
@@ -230,6 +231,14 @@ ddl_create_stat_table(DdlContext *ddl, Catalog **new_out)
     *new_out = NULL;
     return create_table_from(ddl, "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
                              new_out);
+}
+
+Err
+ddl_read_statistics(DdlContext *ddl, Catalog **new_out)
+{
+    *new_out = NULL;
+    Err err = bump_version(ddl);
+    return err == OK ? catalog_load(ddl->txn, ddl->env, new_out, ddl->msg) : err;
 }
 
 Err

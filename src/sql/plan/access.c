@@ -21,6 +21,7 @@ f64
 plan__table_rows(Binder *b, const TableDef *table)
 {
     f64 rows = -1;
+    if (table->has_stat) return MAX_OF(table->stat_rows, 1.0);
     if (b->ctx->table_rows != NULL) rows = b->ctx->table_rows(b->ctx->rows_arg, table);
     if (rows < 0) return ROWS_UNKNOWN;
     /* Small tables grow: plans for them should not change with every row. */
@@ -327,6 +328,7 @@ type_width(const ColumnDef *column)
 static u32
 table_width(const TableDef *table)
 {
+    if (table->stat_row_bytes > 0) return MAX_OF(table->stat_row_bytes / 4, 1u);
     u32 width = table->rowid_column == COLUMN_ROWID ? 1 : 0;
     for (u32 i = 0; i < table->column_count; i++)
         width += type_width(&table->column[i]);
@@ -337,6 +339,7 @@ static u32
 index_width(const IndexDef *index)
 {
     const TableDef *table = index->table;
+    if (index->stat_row_bytes > 0) return MAX_OF(index->stat_row_bytes / 4, 1u);
     u32 width = 0;
     for (u32 i = 0; i < index->key_columns; i++) {
         u16 column = index->column[i].column;
@@ -483,12 +486,55 @@ filter_part(const Chooser *c, const Access *access)
 
 static u32 order_prefix(const Chooser *c, const Access *access, bool *backwards_out);
 
+static bool
+uses_term(const Chooser *c, const Access *access, u32 term)
+{
+    for (u32 i = 0; i < access->eq_count; i++) {
+        if (c->u->probe[access->eq[i]].term == term) return true;
+    }
+    return (access->low >= 0 && c->u->probe[access->low].term == term) ||
+           (access->high >= 0 && c->u->probe[access->high].term == term);
+}
+
+static u32
+terms_used(const Access *access)
+{
+    return access->eq_count + (access->low >= 0 ? 1u : 0u) + (access->high >= 0 ? 1u : 0u);
+}
+
+/* Do look-ups by index `less` use some of the terms that `more` uses, and no others? */
+static bool
+uses_fewer(const Chooser *c, const Access *less, const Access *more)
+{
+    if (less->index == NULL || more->index == NULL) return false;
+    u32 count = terms_used(less);
+    if (count == 0 || count >= terms_used(more)) return false;
+    if (less->covering && !more->covering) return false;
+    for (u32 i = 0; i < less->eq_count; i++) {
+        if (!uses_term(c, more, c->u->probe[less->eq[i]].term)) return false;
+    }
+    return (less->low < 0 || uses_term(c, more, c->u->probe[less->low].term)) &&
+           (less->high < 0 || uses_term(c, more, c->u->probe[less->high].term));
+}
+
+/* Whatever the numbers of ANALYZE say, more terms do not find more rows. */
+static bool
+is_better(const Chooser *c, const Access *access, const Access *than)
+{
+    bool cheaper = access->cost < than->cost;
+    if (cheaper ? uses_fewer(c, access, than) : uses_fewer(c, than, access)) return !cheaper;
+    return cheaper;
+}
+
 static void
 offer(Chooser *c, Access *access)
 {
     access->rows *= filter_part(c, access);
     if (!access->one_row && access->rows < 0.01) access->rows = 0.01;
-    if (access->cost < c->best->cost) *c->best = *access;
+    if (is_better(c, access, c->best)) {
+        access->cost = MIN_OF(access->cost, c->best->cost);
+        *c->best = *access;
+    }
     if (c->want_order && access->cost < c->ordered->cost) {
         bool backwards = false;
         if (order_prefix(c, access, &backwards) != 0) {
@@ -580,6 +626,7 @@ offer_whole_index(Chooser *c, const IndexDef *index, Access *access, f64 width, 
     bool partial = index->where_sql != NULL;
     if (index == c->source->table->primary_key && !c->want_order) return;
     access->rows = partial ? c->table_rows * 0.5 : c->table_rows;
+    if (index->stat != NULL) access->rows = MAX_OF(index->stat[0], 1.0);
     access->cost = access->rows * entry;
     if (!access->covering) access->cost += access->rows * COST_ROW;
     if (forced || narrow || partial) {
@@ -593,10 +640,25 @@ offer_whole_index(Chooser *c, const IndexDef *index, Access *access, f64 width, 
     }
 }
 
+/* How many rows share the first `columns` columns of the index, by ANALYZE or by habit. */
+static f64
+rows_of_prefix(const Chooser *c, const IndexDef *index, u32 columns, u32 nulls)
+{
+    static const f64 by_habit[] = {10, 9, 8, 7, 6, 5};
+    if (columns == 0) return c->table_rows;
+    if (index->stat == NULL) {
+        bool all = columns == index->key_columns && index->unique && nulls == 0;
+        return MIN_OF(c->table_rows, all ? 1.0 : by_habit[MIN_OF(columns - 1, 5u)]);
+    }
+    f64 rows = MAX_OF(index->stat[columns], 1.0);
+    for (; nulls > 0; nulls--)
+        rows *= 2;
+    return MIN_OF(rows, c->table_rows);
+}
+
 static void
 offer_index(Chooser *c, const IndexDef *index, i32 number)
 {
-    static const f64 rows_of_prefix[] = {10, 9, 8, 7, 6, 5};
     const PlanExpr *const *exprs = NULL;
     if (number >= 0 && index_has_exprs(index)) {
         if (!index_prepare(c->b, c->source, (u32)number)) return;
@@ -607,7 +669,8 @@ offer_index(Chooser *c, const IndexDef *index, i32 number)
         .index = index == c->source->table->primary_key ? NULL : index, .low = -1, .high = -1};
     access.covering = index_covers(c->source, index);
     f64 lookups = 1;
-    bool lists = false, nulls = false;
+    bool lists = false;
+    u32 nulls = 0;
     u32 at = 0;
     for (; at < index->key_columns && at < COUNT_OF(access.eq); at++) {
         i32 found = find_probe(c, index, at, exprs == NULL ? NULL : exprs[at], true, 0);
@@ -618,9 +681,9 @@ offer_index(Chooser *c, const IndexDef *index, i32 number)
             lookups *= in_count(probe);
             lists = true;
         }
-        nulls |= probe->kind == PROBE_IS;
+        nulls += probe->kind == PROBE_IS;
     }
-    if (at < index->key_columns) {
+    if (at < index->key_columns && !index->stat_unordered) {
         const PlanExpr *expr = exprs == NULL ? NULL : exprs[at];
         access.low = find_probe(c, index, at, expr, false, PROBE_LOW);
         access.high = find_probe(c, index, at, expr, false, PROBE_HIGH);
@@ -629,14 +692,12 @@ offer_index(Chooser *c, const IndexDef *index, i32 number)
     f64 entry = exp2((1.0 + 15.0 * width) / 10.0);
     if (index == c->source->table->primary_key) entry = COST_ROW;
     bool bounded = access.eq_count > 0 || access.low >= 0 || access.high >= 0;
-    f64 rows = c->table_rows;
     if (!bounded) {
         offer_whole_index(c, index, &access, width, entry);
         return;
     }
-    bool all = access.eq_count == index->key_columns && index->unique && !nulls;
-    if (access.eq_count > 0)
-        rows = MIN_OF(rows, all ? 1.0 : rows_of_prefix[MIN_OF(access.eq_count - 1, 5)]);
+    bool all = access.eq_count == index->key_columns && index->unique && nulls == 0;
+    f64 rows = rows_of_prefix(c, index, access.eq_count, nulls);
     rows *= lookups * range_part(&access);
     access.one_row = all && !lists;
     access.rows = rows;
@@ -736,6 +797,7 @@ order_prefix(const Chooser *c, const Access *access, bool *backwards_out)
 {
     u32 count = want_count(c->join);
     u32 at = 0, done = 0;
+    if (access->index != NULL && access->index->stat_unordered && !access->one_row) return 0;
     bool decided = false, backwards = false;
     *backwards_out = false;
     for (u32 i = 0; i < access->eq_count; i++) {
