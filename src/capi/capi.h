@@ -16,10 +16,10 @@
 
 struct sqlite3_value {
     Cell cell;
-    Arena arena;  /* Texts made by conversion; and the bytes of a dup. */
-    char *text;   /* Cached NUL-terminated text. */
-    void *text16; /* Cached UTF-16 text. */
-    int text_bytes;
+    Arena arena;   /* Texts made by conversion; and the bytes of a dup. */
+    bool has_text; /* `text` is of this value. */
+    Buf text;      /* Cached NUL-terminated text; a column keeps the room from row to row. */
+    void *text16;  /* Cached UTF-16 text. */
 };
 
 struct sqlite3 {
@@ -56,14 +56,20 @@ struct sqlite3_stmt {
     Stmt *stmt;
     sqlite3 *db;
     sqlite3_stmt *next, *previous;
+    const StmtRow *row;    /* Where the session keeps the current row. */
     sqlite3_value *column; /* Values of the current row, made on demand. */
     u32 columns;
-    void **name16; /* Column names in UTF-16. */
+    bool has_values; /* Some of them have been made. */
+    void **name16;   /* Column names in UTF-16. */
     bool is_running;
 };
 
 bool capi__db_ok(const sqlite3 *db);
-bool capi__stmt_ok(const sqlite3_stmt *stmt);
+static ALWAYS_INLINE bool
+capi__stmt_ok(const sqlite3_stmt *stmt)
+{
+    return stmt != NULL && stmt->magic == STMT_MAGIC;
+}
 /* Code for the caller: extended or cut to its low byte. */
 int capi__code(const sqlite3 *db, int extended);
 int capi__result(sqlite3 *db, Err err);
@@ -76,7 +82,11 @@ void capi__log(int code, const char *text);
 void *capi__to_utf16(const void *text, size_t bytes, int *bytes16_out);
 char *capi__from_utf16(const void *text16, int bytes16, size_t *bytes_out);
 
+/* Free the values of all columns. */
+void capi__drop_values(sqlite3_stmt *stmt);
 /* hooks_api.c: tell the tracer that a statement begins. */
 void capi__trace_start(sqlite3_stmt *stmt);
 const char *value__text(sqlite3_value *value, int *bytes_out);
+/* Forget the value; room for texts is kept. */
+void value__forget(sqlite3_value *value);
 void value__clear(sqlite3_value *value);

@@ -6,25 +6,43 @@
  */
 #include "capi/capi.h"
 
+/* The cell of a column of the current row, or NULL. */
+static ALWAYS_INLINE const Cell *
+column_cell(const sqlite3_stmt *stmt, int column)
+{
+    if (UNLIKELY(stmt == NULL || stmt->magic != STMT_MAGIC)) return NULL;
+    const StmtRow *row = stmt->row;
+    /* A negative column is a large one here. */
+    return LIKELY(row->cell != NULL && (u32)column < row->columns) ? &row->cell[column] : NULL;
+}
+
+/* No such column: an error only while there is a row. */
+static void
+no_column(sqlite3_stmt *stmt, int column)
+{
+    if (!capi__stmt_ok(stmt) || column < 0 || stmt->row->cell == NULL) return;
+    capi__fail(stmt->db, ERR_RANGE, "%s", err_text(ERR_RANGE));
+}
+
 static sqlite3_value *
 column_value(sqlite3_stmt *stmt, int column)
 {
-    if (!capi__stmt_ok(stmt) || column < 0) return NULL;
-    const Cell *row = stmt_row(stmt->stmt);
-    u32 columns = stmt_column_count(stmt->stmt);
-    if (row == NULL || (u32)column >= columns) {
-        if (row != NULL) capi__fail(stmt->db, ERR_RANGE, "%s", err_text(ERR_RANGE));
+    const Cell *cell = column_cell(stmt, column);
+    if (UNLIKELY(cell == NULL)) {
+        no_column(stmt, column);
         return NULL;
     }
-    if (stmt->columns < columns) {
+    u32 columns = stmt->row->columns;
+    if (UNLIKELY(stmt->columns < columns)) {
         sqlite3_value *list = MEM_NEW_ARRAY(sqlite3_value, columns);
         if (list == NULL) return NULL;
-        mem_free(stmt->column);
+        capi__drop_values(stmt);
         stmt->column = list;
         stmt->columns = columns;
     }
     sqlite3_value *value = &stmt->column[column];
-    if (value->text == NULL && value->text16 == NULL) value->cell = row[column];
+    if (!value->has_text && value->text16 == NULL) value->cell = *cell;
+    stmt->has_values = true;
     return value;
 }
 
@@ -37,19 +55,24 @@ sqlite3_column_count(sqlite3_stmt *stmt)
 int
 sqlite3_data_count(sqlite3_stmt *stmt)
 {
-    return capi__stmt_ok(stmt) && stmt_row(stmt->stmt) != NULL ? (int)stmt_column_count(stmt->stmt)
-                                                               : 0;
+    return capi__stmt_ok(stmt) && stmt->row->cell != NULL ? (int)stmt->row->columns : 0;
 }
 
 int
 sqlite3_column_type(sqlite3_stmt *stmt, int column)
 {
+    const Cell *cell = column_cell(stmt, column);
+    if (LIKELY(cell != NULL && (cell->flags & CELL_POINTER) == 0 && !stmt->has_values)) {
+        return cell->type == CELL_NULL ? SQLITE_NULL : cell->type;
+    }
     return sqlite3_value_type(column_value(stmt, column));
 }
 
 sqlite3_int64
 sqlite3_column_int64(sqlite3_stmt *stmt, int column)
 {
+    const Cell *cell = column_cell(stmt, column);
+    if (LIKELY(cell != NULL && cell->type == CELL_INT)) return cell->u.i;
     return sqlite3_value_int64(column_value(stmt, column));
 }
 
@@ -62,12 +85,18 @@ sqlite3_column_int(sqlite3_stmt *stmt, int column)
 double
 sqlite3_column_double(sqlite3_stmt *stmt, int column)
 {
+    const Cell *cell = column_cell(stmt, column);
+    if (LIKELY(cell != NULL && cell->type == CELL_REAL)) return cell->u.r;
     return sqlite3_value_double(column_value(stmt, column));
 }
 
 const unsigned char *
 sqlite3_column_text(sqlite3_stmt *stmt, int column)
 {
+    const Cell *cell = column_cell(stmt, column);
+    if (LIKELY(cell != NULL && cell->type == CELL_TEXT && (cell->flags & CELL_TERMINATED) != 0)) {
+        return cell->u.p;
+    }
     return sqlite3_value_text(column_value(stmt, column));
 }
 
@@ -86,6 +115,8 @@ sqlite3_column_blob(sqlite3_stmt *stmt, int column)
 int
 sqlite3_column_bytes(sqlite3_stmt *stmt, int column)
 {
+    const Cell *cell = column_cell(stmt, column);
+    if (LIKELY(cell != NULL && cell->type == CELL_TEXT)) return (int)cell->bytes;
     return sqlite3_value_bytes(column_value(stmt, column));
 }
 

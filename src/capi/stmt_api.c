@@ -5,12 +5,6 @@
 
 #include <limits.h>
 
-bool
-capi__stmt_ok(const sqlite3_stmt *stmt)
-{
-    return stmt != NULL && stmt->magic == STMT_MAGIC;
-}
-
 /* ---- prepare and finalize ---- */
 
 static int
@@ -25,6 +19,7 @@ prepare(sqlite3 *db, const char *sql, size_t bytes, sqlite3_stmt **stmt_out, siz
         return capi__result(db, err);
     }
     *stmt = (sqlite3_stmt){.magic = STMT_MAGIC, .stmt = inner, .db = db};
+    stmt->row = stmt_row_place(inner);
     session_lock(db->session);
     stmt->next = db->first;
     if (stmt->next != NULL) stmt->next->previous = stmt;
@@ -107,11 +102,23 @@ sqlite3_prepare16(sqlite3 *db, const void *sql16, int bytes16, sqlite3_stmt **st
 }
 
 /* The row's values go with the row. */
-static void
+static ALWAYS_INLINE void
 drop_row(sqlite3_stmt *stmt)
+{
+    if (LIKELY(!stmt->has_values)) return;
+    for (u32 i = 0; i < stmt->columns; i++)
+        value__forget(&stmt->column[i]);
+    stmt->has_values = false;
+}
+
+void
+capi__drop_values(sqlite3_stmt *stmt)
 {
     for (u32 i = 0; i < stmt->columns; i++)
         value__clear(&stmt->column[i]);
+    mem_free(stmt->column);
+    stmt->column = NULL;
+    stmt->columns = 0;
 }
 
 static void
@@ -132,11 +139,10 @@ sqlite3_finalize(sqlite3_stmt *stmt)
     if (!capi__stmt_ok(stmt)) return SQLITE_MISUSE;
     sqlite3 *db = stmt->db;
     session_lock(db->session);
-    drop_row(stmt);
+    capi__drop_values(stmt);
     for (u32 i = 0; stmt->name16 != NULL && i < stmt_column_count(stmt->stmt) * 5; i++)
         mem_free(stmt->name16[i]);
     mem_free(stmt->name16);
-    mem_free(stmt->column);
     unlink_stmt(stmt);
     int code = capi__result(db, stmt_finalize(stmt->stmt));
     stmt->magic = 0;
@@ -158,23 +164,31 @@ sqlite3_reset(sqlite3_stmt *stmt)
 
 /* ---- step ---- */
 
+/* A custom busy handler: try, ask, try again; never a wait inside. */
+static NOINLINE int
+step_failed(sqlite3_stmt *stmt, Err err)
+{
+    sqlite3 *db = stmt->db;
+    bool row = false;
+    for (int tries = 0; err == ERR_BUSY && db->busy != NULL; tries++) {
+        if (db->busy(db->busy_arg, tries) == 0) break;
+        err = stmt_step(stmt->stmt, &row);
+    }
+    if (err != OK) return capi__result(db, err);
+    db->own_error = false;
+    return row ? SQLITE_ROW : SQLITE_DONE;
+}
+
 int
 sqlite3_step(sqlite3_stmt *stmt)
 {
     if (!capi__stmt_ok(stmt)) return SQLITE_MISUSE;
-    sqlite3 *db = stmt->db;
     bool row = false;
-    int tries = 0;
-    Err err;
     drop_row(stmt);
-    if (UNLIKELY(db->trace_mask != 0) && !stmt_is_busy(stmt->stmt)) capi__trace_start(stmt);
-    for (;;) {
-        err = stmt_step(stmt->stmt, &row);
-        /* A custom busy handler: try, ask, try again; never a wait inside. */
-        if (err != ERR_BUSY || db->busy == NULL || db->busy(db->busy_arg, tries++) == 0) break;
-    }
-    if (err != OK) return capi__result(db, err);
-    db->own_error = false;
+    if (UNLIKELY(stmt->db->trace_mask != 0) && !stmt_is_busy(stmt->stmt)) capi__trace_start(stmt);
+    Err err = stmt_step(stmt->stmt, &row);
+    if (UNLIKELY(err != OK)) return step_failed(stmt, err);
+    stmt->db->own_error = false;
     return row ? SQLITE_ROW : SQLITE_DONE;
 }
 

@@ -4,10 +4,20 @@
 #include "capi/capi.h"
 
 void
+value__forget(sqlite3_value *value)
+{
+    value->has_text = false;
+    arena_reset(&value->arena);
+    if (LIKELY(value->text16 == NULL)) return;
+    mem_free(value->text16);
+    value->text16 = NULL;
+}
+
+void
 value__clear(sqlite3_value *value)
 {
-    if (value->text == NULL && value->text16 == NULL && value->arena.chunk == NULL) return;
-    mem_free(value->text);
+    if (value->text.p == NULL && value->text16 == NULL && value->arena.chunk == NULL) return;
+    buf_free(&value->text);
     mem_free(value->text16);
     arena_free(&value->arena);
     *value = (sqlite3_value){0};
@@ -23,15 +33,16 @@ value__text(sqlite3_value *value, int *bytes_out)
         *bytes_out = (int)cell->bytes;
         return (const char *)cell->u.p;
     }
-    if (value->text == NULL) {
+    if (!value->has_text) {
         Slice text;
         if (cell_text_bytes(cell, &value->arena, &text) != OK) return NULL;
-        value->text = mem_strndup(text.p, text.bytes);
-        if (value->text == NULL) return NULL;
-        value->text_bytes = (int)text.bytes;
+        buf_clear(&value->text);
+        if (buf_append(&value->text, text.p, text.bytes) != OK) return NULL;
+        if (buf_append_byte(&value->text, 0) != OK) return NULL;
+        value->has_text = true;
     }
-    *bytes_out = value->text_bytes;
-    return value->text;
+    *bytes_out = (int)value->text.bytes - 1;
+    return (const char *)value->text.p;
 }
 
 int

@@ -45,7 +45,7 @@ exec__check(Exec *exec)
     const ExecHooks *hooks = exec->env->hooks;
     const FuncEnv *func = exec->env->func;
     Err err = rt_check();
-    if (err != OK) return exec__fail(exec, err, NULL);
+    if (UNLIKELY(err != OK)) return exec__fail(exec, err, NULL);
     if (func->stop != NULL && func->stop(func->arg)) return exec__fail(exec, ERR_INTERRUPT, NULL);
     exec->operations++;
     if (hooks == NULL || hooks->progress == NULL || hooks->progress_every == 0) return OK;
@@ -154,6 +154,13 @@ exec_close(Exec *exec)
     mem_free(exec);
 }
 
+bool
+exec_reads_nothing(const Exec *exec)
+{
+    bool alone = exec->plan->sub_count == 0 && exec->plan->table_count == 0;
+    return alone && exec->point != NULL && exec->point->scan == NULL;
+}
+
 Err
 exec__open_child(Exec *parent, const Plan *body, Exec **child_out)
 {
@@ -203,8 +210,11 @@ exec_start(Exec *exec, StoreTxn *const *txn_by_database, const Cell *params, u32
     exec->want = exec->env->batch_rows != 0 ? exec->env->batch_rows : 1;
     exec->written = false;
     exec->returning_next = 0;
-    if (exec->root != NULL) exec__rewind(exec, exec->root);
-    if (exec->point != NULL) exec->point->done = false;
+    if (exec->point != NULL) {
+        exec->point->state = POINT_NEW; /* The operators are not touched unless it declines. */
+    } else if (exec->root != NULL) {
+        exec__rewind(exec, exec->root);
+    }
     return OK;
 }
 
@@ -248,17 +258,60 @@ pin_row(Exec *exec)
     return OK;
 }
 
+static ALWAYS_INLINE void
+row_load(Exec *exec)
+{
+    const Batch *batch = exec->batch;
+    u32 at = batch_at(batch, exec->batch_next++);
+    Cell *row = exec->row;
+    for (u32 i = 0; i < batch->columns; i++) {
+        row[i] = vec_cell(&batch->col[i], at);
+    }
+}
+
+bool
+exec_next_at_hand(Exec *exec)
+{
+    const Batch *batch = exec->batch;
+    bool plain = batch != NULL && exec->batch_next < batch->count && !exec->tripped &&
+                 exec->plan->write == NULL && exec->env->trip_every == 0;
+    if (!plain) return false;
+    row_load(exec);
+    return true;
+}
+
+bool
+exec_ends_at_hand(const Exec *exec)
+{
+    return exec->point != NULL && exec->point->state == POINT_DONE && exec->msg.err == OK;
+}
+
+/* The direct path; afterwards exec->point->state says whether the operators must do it. */
+static Err
+point_step(Exec *exec, bool *row_out)
+{
+    if (exec->point->state == POINT_DONE) {
+        exec->ended = true;
+        return OK;
+    }
+    Err err = exec__check(exec);
+    if (err == OK) err = exec__point_step(exec, row_out);
+    if (err != OK) return run_fail(exec, err);
+    if (exec->point->state == POINT_DECLINED) {
+        exec__rewind(exec, exec->root);
+    } else {
+        exec->ended = !*row_out;
+    }
+    return OK;
+}
+
 /* The next row of a SELECT. */
 static Err
 select_step(Exec *exec, bool *row_out)
 {
-    if (exec->point != NULL) {
-        bool handled = exec->point->done;
-        Err err = handled ? OK : exec__check(exec);
-        if (err == OK && !handled) err = exec__point_step(exec, row_out, &handled);
-        if (err != OK) return run_fail(exec, err);
-        if (handled) exec->ended = !*row_out;
-        if (handled) return OK;
+    if (exec->point != NULL && exec->point->state != POINT_DECLINED) {
+        Err err = point_step(exec, row_out);
+        if (err != OK || exec->point->state != POINT_DECLINED) return err;
     }
     if (UNLIKELY(exec->tripped)) {
         Err err = trip_take(exec);
@@ -276,8 +329,7 @@ select_step(Exec *exec, bool *row_out)
         exec->ended = true;
         return OK;
     }
-    exec__load_all(exec->batch, batch_at(exec->batch, exec->batch_next), exec->row);
-    exec->batch_next++;
+    row_load(exec);
     if (exec->env->trip_every != 0 && ++exec->shown % exec->env->trip_every == 0) {
         exec_trip(exec);
     }
@@ -344,6 +396,15 @@ exec_reset(Exec *exec)
     if (!exec->running) return;
     exec->running = false;
     exec->batch = NULL;
+    exec->txn = NULL;
+    exec->param = NULL;
+    arena_reset(&exec->run_arena);
+    arena_reset(&exec->row_arena);
+    if (exec->sites != NULL) exec__sites_forget(exec);
+    if (exec->point != NULL && exec->point->state != POINT_DECLINED) {
+        exec__point_reset(exec);
+        if (exec->plan->sub_count == 0) return; /* No operator has run. */
+    }
     if (exec->plan->write != NULL) {
         exec__write_reset(exec);
         exec__rowbuf_clear(exec->returning);
@@ -354,11 +415,6 @@ exec_reset(Exec *exec)
     for (u32 i = 0; i < exec->plan->sub_count; i++) {
         if (exec->sub[i] != NULL) exec__sub_reset(exec->sub[i]);
     }
-    exec__sites_forget(exec);
-    arena_reset(&exec->run_arena);
-    arena_reset(&exec->row_arena);
-    exec->txn = NULL;
-    exec->param = NULL;
 }
 
 /* ---- for the row program ---- */

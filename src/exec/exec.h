@@ -80,6 +80,8 @@ typedef struct ExecEnv {
  */
 MUST_CHECK Err exec_open(const Plan *plan, const ExecEnv *env, Exec **exec_out, ErrMsg *msg);
 void exec_close(Exec *exec); /* NULL is allowed. */
+/* A SELECT of expressions alone: it may run with no transaction at all. */
+bool exec_reads_nothing(const Exec *exec);
 
 /*
  * Begin a run.  txn_by_database[table->database] is the transaction to use for each database (NULL
@@ -90,6 +92,11 @@ MUST_CHECK Err exec_start(Exec *exec, StoreTxn *const *txn_by_database, const Ce
                           u32 param_count);
 /* Make the next row current, *row_out false at the end.  [parks] */
 MUST_CHECK Err exec_step(Exec *exec, bool *row_out);
+/* Make the next row of a SELECT current if it lies read and computed at hand: does nothing else,
+   cannot fail, never parks.  False: use exec_step(). */
+bool exec_next_at_hand(Exec *exec);
+/* Is it known from the steps before that no row follows? */
+bool exec_ends_at_hand(const Exec *exec);
 /* The current row: plan->column_count cells, valid until the next step or reset.  Long values by
    reference are resolved with exec_load(). */
 const Cell *exec_row(const Exec *exec);

@@ -13,6 +13,7 @@ open_columns(Exec *exec, ExecPoint *point, const PlanNode *project)
     point->pass = ARENA_NEW_ARRAY(&exec->arena, u32, columns);
     point->program = ARENA_NEW_ARRAY(&exec->arena, ExecProgram *, columns);
     if (point->pass == NULL || point->program == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    point->passes = point->scan != NULL && point->scan->filter == NULL;
     for (u32 i = 0; i < point->columns; i++) {
         point->pass[i] = i;
         if (project == NULL) continue;
@@ -21,6 +22,7 @@ open_columns(Exec *exec, ExecPoint *point, const PlanNode *project)
             point->pass[i] = expr->u.number;
             continue;
         }
+        point->passes = false;
         Err err = exec__compile(exec, expr, &point->program[i]);
         if (err != OK) return err;
     }
@@ -38,6 +40,16 @@ open_expressions(Exec *exec, const PlanNode *project)
     return open_columns(exec, point, project);
 }
 
+/* A parameter that is compared with the rowid: an integer needs no conversion. */
+static i32
+key_param(const PlanScan *scan)
+{
+    if (scan->index != NULL || scan->table->without_rowid) return -1;
+    const PlanExpr *value = scan->eq[0].value;
+    if (value != NULL && value->op == PX_AFFINITY) value = value->arg[0];
+    return value != NULL && value->op == PX_PARAM ? (i32)value->u.number - 1 : -1;
+}
+
 Err
 exec__point_open(Exec *exec)
 {
@@ -52,6 +64,7 @@ exec__point_open(Exec *exec)
     if (point == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     point->scan = (Scan *)exec->node[scan->number];
     point->columns = plan->columns;
+    point->key_param = key_param(&scan->u.scan);
     return open_columns(exec, point, project);
 }
 
@@ -61,6 +74,13 @@ static Err
 find_key(Exec *exec, Scan *scan, u8 *rowid_key, Slice *key_out, bool *found_out, bool *handled_out)
 {
     const PlanScan *plan = &scan->node.plan->u.scan;
+    i32 param = exec->point->key_param;
+    if (LIKELY(param >= 0 && exec->param[param].type == CELL_INT)) {
+        table_key_put(exec->param[param].u.i, rowid_key);
+        *key_out = SLICE(rowid_key, TABLE_KEY_BYTES);
+        *found_out = *handled_out = true;
+        return OK;
+    }
     *found_out = false;
     *handled_out = false;
     for (u32 i = 0; i < plan->eq_count; i++) {
@@ -107,24 +127,27 @@ project(Exec *exec, const ExecPoint *point, const Cell *row, Arena *arena)
 }
 
 Err
-exec__point_step(Exec *exec, bool *row_out, bool *handled_out)
+exec__point_step(Exec *exec, bool *row_out)
 {
     ExecPoint *point = exec->point;
     Scan *scan = point->scan;
+    point->state = POINT_DONE;
     if (scan == NULL) {
-        point->done = *handled_out = *row_out = true;
+        *row_out = true;
         return project(exec, point, NULL, &exec->run_arena);
     }
     const PlanScan *plan = &scan->node.plan->u.scan;
     u8 rowid_key[TABLE_KEY_BYTES];
     Slice key = SLICE_NONE, record;
-    bool found, keep = true;
+    bool found, handled, keep = true;
     *row_out = false;
-    if (scan->node.bytes.chunk != NULL) arena_reset(&scan->node.bytes);
     scan->txn = exec__txn(exec, plan->table);
-    Err err = find_key(exec, scan, rowid_key, &key, &found, handled_out);
-    if (err != OK || !*handled_out) return err;
-    point->done = true;
+    Err err = find_key(exec, scan, rowid_key, &key, &found, &handled);
+    if (err != OK) return err;
+    if (UNLIKELY(!handled)) {
+        point->state = POINT_DECLINED;
+        return OK;
+    }
     if (!found) return OK;
     err = store_get(scan->txn, plan->table->tree, key, &found, &record);
     if (err != OK) return exec__fail_store(exec, err, scan->txn);
@@ -132,6 +155,11 @@ exec__point_step(Exec *exec, bool *row_out, bool *handled_out)
         if (scan->index == NULL) return OK;
         return exec__fail(exec, ERR_CORRUPT, "index %s has an entry without a row",
                           plan->index->name);
+    }
+    if (LIKELY(point->passes)) {
+        scan->node.counters.rows++;
+        *row_out = true;
+        return exec__scan_pick(exec, scan, key, record, point->pass, point->columns, exec->row);
     }
     err = exec__scan_row(exec, scan, key, record, scan->row);
     if (err == OK && scan->filter != NULL) {
@@ -143,4 +171,14 @@ exec__point_step(Exec *exec, bool *row_out, bool *handled_out)
     scan->node.counters.rows++;
     *row_out = true;
     return project(exec, point, scan->row, &scan->node.bytes);
+}
+
+void
+exec__point_reset(Exec *exec)
+{
+    Scan *scan = exec->point->scan;
+    exec->point->state = POINT_NEW;
+    if (scan == NULL) return;
+    arena_reset(&scan->node.bytes);
+    scan->txn = NULL;
 }

@@ -68,6 +68,9 @@ typedef struct Scan {
 MUST_CHECK Err exec__scan_fill(Exec *exec, Scan *scan, u32 want);
 /* The output cells of a row of the table; bytes are copied to the node's arena. */
 MUST_CHECK Err exec__scan_row(Exec *exec, Scan *scan, Slice key, Slice record, Cell *row);
+/* The same for some output columns: out[i] is column pick[i]. */
+MUST_CHECK Err exec__scan_pick(Exec *exec, Scan *scan, Slice key, Slice record, const u32 *pick,
+                               u32 count, Cell *out);
 /* Can the scan give no more than one row? */
 bool exec__scan_is_single(const PlanScan *scan);
 /* Find out where the output columns stand in records (rowid tables). */

@@ -134,18 +134,36 @@ exec__scan_places(Exec *exec, Scan *scan)
     return OK;
 }
 
+static ALWAYS_INLINE Err
+row_cell(Exec *exec, Scan *scan, Slice key, Slice record, u32 column, Cell *out)
+{
+    Arena *arena = &scan->node.bytes;
+    Err err = OK;
+    if (scan->place == NULL || !field_cell(key, record, &scan->place[column], out)) {
+        const u16 *number = &scan->node.plan->u.scan.column[column];
+        err = table_decode(&scan->table, key, record, number, 1, arena, out);
+    }
+    if (err == OK && out->type >= CELL_TEXT) err = cell_copy(out, arena, out);
+    return LIKELY(err == OK) ? OK : exec__fail(exec, err, NULL);
+}
+
 Err
 exec__scan_row(Exec *exec, Scan *scan, Slice key, Slice record, Cell *row)
 {
-    const PlanScan *plan = &scan->node.plan->u.scan;
-    Arena *arena = &scan->node.bytes;
     for (u32 i = 0; i < scan->node.plan->columns; i++) {
-        Err err = OK;
-        if (scan->place == NULL || !field_cell(key, record, &scan->place[i], &row[i])) {
-            err = table_decode(&scan->table, key, record, &plan->column[i], 1, arena, &row[i]);
-        }
-        if (err == OK && row[i].type >= CELL_TEXT) err = cell_copy(&row[i], arena, &row[i]);
-        if (err != OK) return exec__fail(exec, err, NULL);
+        Err err = row_cell(exec, scan, key, record, i, &row[i]);
+        if (err != OK) return err;
+    }
+    return OK;
+}
+
+Err
+exec__scan_pick(Exec *exec, Scan *scan, Slice key, Slice record, const u32 *pick, u32 count,
+                Cell *out)
+{
+    for (u32 i = 0; i < count; i++) {
+        Err err = row_cell(exec, scan, key, record, pick[i], &out[i]);
+        if (err != OK) return err;
     }
     return OK;
 }

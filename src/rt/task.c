@@ -79,8 +79,9 @@ rt_task_enter(RtTask *task)
     task->owner = previous->owner;
     task->is_heavy = previous->is_heavy;
     task->stack_low = previous->stack_low;
-    /* From here a canceller knows whom to wake; CANCEL set before is seen by the next park. */
-    rt_store(&task->base, base);
+    /* From here a canceller knows whom to wake; CANCEL set before is seen by the next park.  A
+       thread has no base, before and after: nothing to publish. */
+    if (base != NULL || rt_load_relaxed(&task->base) != NULL) rt_store(&task->base, base);
     rt__tls.current = task;
     return previous;
 }
@@ -89,7 +90,7 @@ void
 rt_task_leave(RtTask *previous)
 {
     RtTask *task = rt__self();
-    rt_store(&task->base, NULL);
+    if (rt_load_relaxed(&task->base) != NULL) rt_store(&task->base, NULL);
     rt__tls.current = previous;
 }
 

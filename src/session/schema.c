@@ -26,17 +26,23 @@ load_catalog(Session *session, SessionDb *db, u64 version)
     return OK;
 }
 
+bool
+session__verify_at_once(SessionDb *db)
+{
+    bool quiet = db->ddl_at_begin == rt_load_acquire(&db->database->ddl_finished);
+    if (db->catalog == NULL || !quiet || db->verified_at != db->ddl_at_begin) return false;
+    db->verified = true;
+    return true;
+}
+
 static Err
 refresh_catalog(Session *session, u32 at)
 {
     SessionDb *db = &session->db[at];
     if (db->verified && db->catalog != NULL) return OK;
     ASSERT(db->txn != NULL);
+    if (session__verify_at_once(db)) return OK;
     bool quiet = db->ddl_at_begin == rt_load_acquire(&db->database->ddl_finished);
-    if (db->catalog != NULL && quiet && db->verified_at == db->ddl_at_begin) {
-        db->verified = true;
-        return OK;
-    }
     u64 version;
     Err err = catalog_version(db->txn, &version);
     if (err != OK) return session__store_error(session, at, err);

@@ -310,11 +310,16 @@ void
 session__leave(Session *session, RtTask *previous)
 {
     rt_task_leave(previous);
-    /* An interrupt ends what ran when it came; with nothing running it is over. */
-    if (session->running == 0) {
-        rt_task_clear_cancel(&session->task);
-        rt_store_relaxed(&session->interrupted, 0);
-    }
+    session__forget_interrupt(session);
+}
+
+void
+session__forget_interrupt(Session *session)
+{
+    if (session->running > 0) return;
+    /* Looked at first: writing to the shared words costs more than the rest of a short call. */
+    if (UNLIKELY(rt_task_is_cancelled(&session->task))) rt_task_clear_cancel(&session->task);
+    if (UNLIKELY(session_is_interrupted(session))) rt_store_relaxed(&session->interrupted, 0);
 }
 
 void

@@ -146,6 +146,13 @@ u32 stmt_column_count(const Stmt *stmt);
 const PlanColumn *stmt_column(const Stmt *stmt, u32 column); /* Names and origins. */
 /* The current row, NULL if there is none; valid until the next step, reset or finalize. */
 const Cell *stmt_row(const Stmt *stmt);
+/* The same for callers that ask often: where the statement keeps it, for the statement's life.
+   `cell` NULL: there is no row. */
+typedef struct StmtRow {
+    const Cell *cell;
+    u32 columns;
+} StmtRow;
+const StmtRow *stmt_row_place(const Stmt *stmt);
 /* NUL-terminated text of a cell of the current row, as sqlite3_column_text gives it; kept until the
    row goes.  NULL for NULL or when memory is short. */
 const char *stmt_row_text(Stmt *stmt, u32 column, size_t *bytes_out);

@@ -129,12 +129,13 @@ struct Stmt {
     Exec *exec;
     StmtState state;
     Err last_error;
-    u8 explain;    /* AstExplain */
-    u8 kind;       /* AstStatementKind */
-    bool is_write; /* Counts in running_writes while running. */
-    bool has_row;
-    StoreMark mark[CATALOG_DATABASES_MAX];
-    const Cell *row;
+    u8 explain;         /* AstExplain */
+    u8 kind;            /* AstStatementKind */
+    bool is_write;      /* Counts in running_writes while running. */
+    bool reads_nothing; /* Of any database: needs no transaction. */
+    bool shown;         /* This run has given a row. */
+    StmtRow row;
+    StoreMark mark[CATALOG_DATABASES_MAX]; /* Of a write: where it began. */
     u32 param_count;
     Cell *param;
     Buf *param_bytes; /* Owned bytes of text and blob parameters. */
@@ -153,11 +154,15 @@ Err session__fail(Session *session, Err err, ErrMsg *msg);
 Err session__store_error(Session *session, u32 database, Err err);
 void session__enter(Session *session, RtTask **previous_out);
 void session__leave(Session *session, RtTask *previous);
+/* An interrupt ends what ran when it came; with nothing running it is over. */
+void session__forget_interrupt(Session *session);
 bool session__single(const Session *session);
 
 /* ---- schema.c: catalogs of the session ---- */
 /* Make every database's catalog the one that the present snapshot sees. */
 MUST_CHECK Err session__refresh_catalogs(Session *session);
+/* Is the catalog in hand what the snapshot sees, as far as the DDL counters tell? */
+bool session__verify_at_once(SessionDb *db);
 void session__catalog_view(const Session *session, CatalogView *view_out);
 /* The statement that runs changed the schema of a database; takes over `catalog`. */
 void session__set_own_catalog(Session *session, u32 database, Catalog *catalog);
@@ -169,6 +174,8 @@ void session__plan_context(Session *session, const CatalogView *view, PlanContex
 /* ---- transaction.c ---- */
 /* Have a transaction open on each database (in autocommit: begin one). */
 MUST_CHECK Err session__ensure_txn(Session *session);
+/* Begin on one database. */
+MUST_CHECK Err session__begin_on(Session *session, u32 at);
 /* Become a writer: the token of each database that `plan` writes, or schema locks on its tables. */
 MUST_CHECK Err session__ensure_writer(Session *session, const Plan *plan);
 /* The same for one database, or for all of them (negative): DDL, BEGIN IMMEDIATE. */
@@ -185,6 +192,11 @@ MUST_CHECK Err session__set_isolation(Session *session, AstIsolation isolation, 
 MUST_CHECK Err session__wait_shown(Session *session);
 /* The end of a statement in autocommit: commit or drop the transaction if nobody needs it. */
 MUST_CHECK Err session__autocommit_end(Session *session, bool ok);
+/* Does the end of a query have to do anything about a transaction? */
+bool session__has_work_at_end(const Session *session);
+/* Autocommit, and the only statement is a query that will not read again: let go of its snapshots
+   before it is stepped to its end. */
+void session__drop_snapshots(Session *session);
 void session__marks(Session *session, StoreMark *mark_out);
 void session__undo_to(Session *session, const StoreMark *mark);
 /* May the statement that just failed with ERR_BUSY_SNAPSHOT be run again on a fresh snapshot? */

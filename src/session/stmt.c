@@ -136,6 +136,7 @@ plan_stmt(Stmt *stmt, const AstStatement *ast)
     stmt->exec = exec;
     stmt->environment = session->environment;
     stmt->is_write = !plan->read_only;
+    stmt->reads_nothing = exec_reads_nothing(exec);
     for (u32 i = 0; i < session->db_count; i++) {
         Catalog *catalog = session->db[i].catalog;
         if (catalog != NULL) stmt->catalog[i] = catalog_retain(catalog);
@@ -288,8 +289,8 @@ set_ended(Stmt *stmt, StmtState state)
         session->running_writes -= stmt->is_write;
     }
     stmt->state = state;
-    stmt->has_row = false;
-    stmt->row = NULL;
+    stmt->shown = false;
+    stmt->row.cell = NULL;
 }
 
 static Err
@@ -326,11 +327,41 @@ make_ready(Stmt *stmt)
     return err != OK ? err : session__fail(session, ERR_SCHEMA, NULL);
 }
 
+/*
+ * What make_ready() does when all is as it was at the last run, which is nearly always:
+ * transactions are open or can be begun, and no catalog has changed.  False: make_ready() must
+ * look, or say why.
+ */
+static bool
+is_ready(Stmt *stmt)
+{
+    Session *session = stmt->session;
+    if (session->doomed || stmt->environment != session->environment) return false;
+    /* READ COMMITTED takes a fresh snapshot for each statement. */
+    if (session->level == STORE_READ_COMMITTED && !session__single(session)) return false;
+    for (u32 i = 0; i < session->db_count; i++) {
+        SessionDb *db = &session->db[i];
+        if (stmt->catalog[i] != db->catalog) return false;
+        if (db->database == NULL) continue;
+        if (db->txn == NULL && (stmt->is_write || session__begin_on(session, i) != OK))
+            return false;
+        if (!db->verified && !session__verify_at_once(db)) return false;
+    }
+    return true;
+}
+
 static Err
 start_planned(Stmt *stmt)
 {
     Session *session = stmt->session;
-    Err err = make_ready(stmt);
+    Err err = OK;
+    if (stmt->reads_nothing && stmt->environment == session->environment) {
+        err = refuse_if_doomed(session); /* No transaction: nothing of a database is looked at. */
+    } else if (!is_ready(stmt)) {
+        err = make_ready(stmt);
+    } else if (stmt->is_write) {
+        err = session__ensure_writer(session, stmt->plan);
+    }
     for (u32 tries = 0; err == ERR_BUSY_SNAPSHOT && tries < RESTARTS_MAX; tries++) {
         /* A schema change between our snapshot and our lock. */
         if (!session__may_restart(session) || session->doomed) break;
@@ -338,7 +369,7 @@ start_planned(Stmt *stmt)
         if (err == OK) err = make_ready(stmt);
     }
     if (err != OK) return err;
-    session__marks(session, stmt->mark);
+    if (stmt->is_write) session__marks(session, stmt->mark);
     session->exec_env.deferred_open = session->deferred_violations;
     err = exec_start(stmt->exec, session->txn, stmt->param, stmt->param_count);
     if (err != OK) {
@@ -368,7 +399,8 @@ step_with_restart(Stmt *stmt, bool *row_out)
     i64 changes = session->changes, rowid = session->last_rowid;
     for (u32 tries = 0;; tries++) {
         Err err = exec_step(stmt->exec, row_out);
-        if (err != ERR_BUSY_SNAPSHOT || tries >= RESTARTS_MAX || stmt->has_row) return err;
+        if (LIKELY(err == OK) || err != ERR_BUSY_SNAPSHOT) return err;
+        if (tries >= RESTARTS_MAX || stmt->shown) return err;
         if (!stmt->is_write || !session__may_restart(session)) return err;
         exec_reset(stmt->exec);
         session__undo_to(session, stmt->mark);
@@ -461,8 +493,11 @@ step_planned(Stmt *stmt, bool *row_out)
     if (err == OK && *row_out) {
         err = session__wait_shown(stmt->session);
         if (err == OK) {
-            stmt->row = exec_row(stmt->exec);
-            stmt->has_row = true;
+            stmt->row = (StmtRow){exec_row(stmt->exec), stmt->plan->column_count};
+            stmt->shown = true;
+            if (!stmt->session->in_transaction && exec_ends_at_hand(stmt->exec)) {
+                session__drop_snapshots(stmt->session);
+            }
             return OK;
         }
     }
@@ -487,8 +522,8 @@ step_command(Stmt *stmt, bool *row_out)
         set_running(stmt);
     }
     if (stmt->rows_shown < stmt->rows.rows) {
-        stmt->row = stmt->rows.cell + (size_t)stmt->rows_shown++ * stmt->rows.columns;
-        stmt->has_row = true;
+        const Cell *cell = stmt->rows.cell + (size_t)stmt->rows_shown++ * stmt->rows.columns;
+        stmt->row = (StmtRow){cell, stmt_column_count(stmt)};
         *row_out = true;
         return OK;
     }
@@ -511,21 +546,50 @@ ask_progress(Session *session)
     return session__fail(session, ERR_INTERRUPT, NULL);
 }
 
-Err
-stmt_step(Stmt *stmt, bool *row_out)
+/* What was made from the row shown goes with it. */
+static void
+drop_row_text(Stmt *stmt)
+{
+    if (LIKELY(stmt->text == NULL)) return;
+    arena_reset(&stmt->row_text);
+    stmt->text = NULL;
+}
+
+/*
+ * A query that has shown a row may have its next one, or the knowledge that there is none, at hand:
+ * then nothing is read, nothing can fail or park, and what it rests on was waited for with the row
+ * before.  False: nothing happened.
+ */
+static bool
+step_at_hand(Stmt *stmt, bool *row_out)
+{
+    Session *session = stmt->session;
+    bool plain = stmt->shown && stmt->exec != NULL && !stmt->is_write &&
+                 session->host.progress == NULL && session->error.err == OK;
+    if (!plain || rt_task_is_cancelled(&session->task)) return false;
+    *row_out = exec_next_at_hand(stmt->exec);
+    if (!*row_out) {
+        if (!exec_ends_at_hand(stmt->exec) || session__has_work_at_end(session)) return false;
+        exec_reset(stmt->exec);
+        set_ended(stmt, STMT_DONE);
+        stmt->last_error = OK;
+    }
+    drop_row_text(stmt);
+    return true;
+}
+
+static Err
+step_inside(Stmt *stmt, bool *row_out)
 {
     Session *session = stmt->session;
     RtTask *previous;
-    *row_out = false;
-    session_lock(session);
     session__enter(session, &previous);
     err_clear(&session->error);
     Stmt *outer = session->current;
     session->current = stmt;
     session->now_ms = 0;
-    arena_reset(&stmt->row_text);
-    stmt->text = NULL;
-    stmt->row = NULL;
+    drop_row_text(stmt);
+    stmt->row.cell = NULL;
     Err err = ask_progress(session);
     if (err != OK && stmt->state == STMT_RUNNING && stmt->exec != NULL) {
         err = finish_planned(stmt, err);
@@ -537,28 +601,51 @@ stmt_step(Stmt *stmt, bool *row_out)
     }
     session->current = outer;
     session__leave(session, previous);
+    return err;
+}
+
+Err
+stmt_step(Stmt *stmt, bool *row_out)
+{
+    Session *session = stmt->session;
+    Err err = OK;
+    session_lock(session);
+    *row_out = false;
+    if (!step_at_hand(stmt, row_out)) err = step_inside(stmt, row_out);
     session_unlock(session);
+    return err;
+}
+
+static Err
+reset_running(Stmt *stmt)
+{
+    Session *session = stmt->session;
+    RtTask *previous;
+    Err err;
+    session__enter(session, &previous);
+    if (stmt->exec != NULL) {
+        /* Changes of a write are all made by its first step: they stay. */
+        err = finish_planned(stmt, OK);
+    } else {
+        set_ended(stmt, STMT_READY);
+        err = session__autocommit_end(session, true);
+    }
+    session__leave(session, previous);
     return err;
 }
 
 static Err
 reset_inside(Stmt *stmt)
 {
-    Session *session = stmt->session;
     Err err = stmt->last_error;
     if (stmt->state == STMT_RUNNING) {
-        if (stmt->exec != NULL) {
-            /* Changes of a write are all made by its first step: they stay. */
-            err = finish_planned(stmt, OK);
-        } else {
-            set_ended(stmt, STMT_READY);
-            err = session__autocommit_end(session, true);
-        }
+        err = reset_running(stmt);
+    } else {
+        session__forget_interrupt(stmt->session);
     }
     stmt->state = STMT_READY;
     stmt->last_error = OK;
-    stmt->has_row = false;
-    stmt->row = NULL;
+    stmt->row.cell = NULL;
     return err;
 }
 
@@ -567,12 +654,9 @@ stmt_reset(Stmt *stmt)
 {
     if (stmt == NULL) return OK;
     Session *session = stmt->session;
-    RtTask *previous;
     session_lock(session);
-    session__enter(session, &previous);
     Err err = reset_inside(stmt);
     if (err == OK) err_clear(&session->error);
-    session__leave(session, previous);
     session_unlock(session);
     return err;
 }
@@ -584,8 +668,8 @@ stmt_finalize(Stmt *stmt)
     Session *session = stmt->session;
     RtTask *previous;
     session_lock(session);
-    session__enter(session, &previous);
     Err err = reset_inside(stmt);
+    session__enter(session, &previous);
     unlink_stmt(session, stmt);
     free_stmt(stmt);
     bool is_last = session->closing && session->first_stmt == NULL;
@@ -680,7 +764,13 @@ stmt_column(const Stmt *stmt, u32 column)
 const Cell *
 stmt_row(const Stmt *stmt)
 {
-    return stmt->has_row ? stmt->row : NULL;
+    return stmt->row.cell;
+}
+
+const StmtRow *
+stmt_row_place(const Stmt *stmt)
+{
+    return &stmt->row;
 }
 
 const char *
@@ -689,7 +779,7 @@ stmt_row_text(Stmt *stmt, u32 column, size_t *bytes_out)
     *bytes_out = 0;
     u32 columns = stmt_column_count(stmt);
     if (stmt_row(stmt) == NULL || column >= columns) return NULL;
-    const Cell *cell = &stmt->row[column];
+    const Cell *cell = &stmt->row.cell[column];
     if (cell->type == CELL_NULL) return NULL;
     if (stmt->text == NULL) {
         stmt->text = ARENA_NEW_ARRAY(&stmt->row_text, char *, columns);

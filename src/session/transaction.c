@@ -18,8 +18,8 @@
 
 /* ---- beginning ---- */
 
-static Err
-begin_on(Session *session, u32 at)
+Err
+session__begin_on(Session *session, u32 at)
 {
     SessionDb *db = &session->db[at];
     StoreTxnOptions options = {
@@ -49,7 +49,7 @@ session__ensure_txn(Session *session)
             is_fresh = false;
             continue;
         }
-        Err err = begin_on(session, i);
+        Err err = session__begin_on(session, i);
         if (err != OK) return err;
     }
     bool is_committed_level = session->level == STORE_READ_COMMITTED && !session__single(session);
@@ -115,7 +115,9 @@ tokens_for_plan(Session *session, const Plan *plan)
 {
     for (u32 i = 0; i < plan->table_count; i++) {
         if (!plan->table[i].writes) continue;
-        Err err = session__ensure_token(session, plan->table[i].table->database);
+        u32 database = plan->table[i].table->database;
+        if (session->db[database].has_token && !session->query_only) continue;
+        Err err = session__ensure_token(session, (i32)database);
         if (err != OK) return err;
     }
     return OK;
@@ -215,7 +217,7 @@ resume_readers(Session *session)
     if (session->running == 0) return;
     for (u32 i = 0; i < session->db_count; i++) {
         if (session->db[i].database == NULL) continue;
-        if (session->db[i].txn == NULL && begin_on(session, i) != OK) return;
+        if (session->db[i].txn == NULL && session__begin_on(session, i) != OK) return;
     }
     session->has_read = true;
 }
@@ -330,6 +332,38 @@ session__autocommit_end(Session *session, bool ok)
     if (err != OK) rollback_store(session);
     end_flags(session);
     return err;
+}
+
+static bool
+has_snapshot(const Session *session)
+{
+    for (u32 i = 0; i < session->db_count; i++) {
+        if (session->db[i].txn != NULL) return true;
+    }
+    return false;
+}
+
+bool
+session__has_work_at_end(const Session *session)
+{
+    return !session->in_transaction && has_snapshot(session);
+}
+
+void
+session__drop_snapshots(Session *session)
+{
+    if (session->running != 1 || session->running_writes > 0) return;
+    if (session->level == STORE_SERIALIZABLE || !has_snapshot(session)) return;
+    for (u32 i = 0; i < session->db_count; i++) {
+        SessionDb *db = &session->db[i];
+        if (db->txn != NULL && (db->own_ddl || store_txn_has_written(db->txn))) return;
+    }
+    for (u32 i = 0; i < session->db_count; i++) {
+        if (session->db[i].txn == NULL) continue;
+        store_txn_rollback(session->db[i].txn);
+        forget_txn(session, i);
+    }
+    end_flags(session);
 }
 
 /* ---- BEGIN, isolation ---- */
