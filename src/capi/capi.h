@@ -8,11 +8,15 @@
 #pragma once
 
 #include "capi_rename.h" /* generated */
+#include "session/host_module.h"
 #include "session/session.h"
 #include "sqlite3.h"
 
 #define DB_MAGIC   0x57443364u
 #define STMT_MAGIC 0x57533374u
+
+typedef struct CapiTable CapiTable;     /* module_api.c */
+typedef struct CapiPointer CapiPointer; /* pointer.h */
 
 struct sqlite3_value {
     Cell cell;
@@ -47,6 +51,9 @@ struct sqlite3 {
     void *rollback_arg;
     void (*update)(void *, int, const char *, const char *, sqlite3_int64);
     void *update_arg;
+    CapiTable *connecting;     /* A virtual table's constructor at work. */
+    int vtab_conflict;         /* Inside of xUpdate: SQLITE_ABORT, ...; else 0. */
+    CapiPointer *pointers;     /* Pointer values made by functions. */
     struct HostRegistry *host; /* Functions and collations of the program; NULL: none. */
     bool is_zombie;
 };
@@ -62,6 +69,7 @@ struct sqlite3_stmt {
     bool has_values; /* Some of them have been made. */
     void **name16;   /* Column names in UTF-16. */
     bool is_running;
+    CapiPointer *pointers; /* Bound ones. */
 };
 
 bool capi__db_ok(const sqlite3 *db);
@@ -84,6 +92,11 @@ char *capi__from_utf16(const void *text16, int bytes16, size_t *bytes_out);
 
 /* Free the values of all columns. */
 void capi__drop_values(sqlite3_stmt *stmt);
+/* pointer.c: the pointer bound to a parameter goes; those that functions made go if nothing runs.
+ */
+void capi__drop_pointer(sqlite3_stmt *stmt, int index);
+void capi__end_pointers(sqlite3 *db);
+
 /* hooks_api.c: tell the tracer that a statement begins. */
 void capi__trace_start(sqlite3_stmt *stmt);
 const char *value__text(sqlite3_value *value, int *bytes_out);

@@ -3,6 +3,7 @@
  */
 #include "capi/capi.h"
 #include "capi/host_func.h"
+#include "capi/pointer.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -233,6 +234,7 @@ static void
 free_db(sqlite3 *db)
 {
     session_destroy(db->session);
+    pointer__free(db->pointers);
     host__free(db);
     err_clear(&db->error);
     mem_free(db->errmsg16);

@@ -8,13 +8,6 @@
 
 #include <limits.h>
 
-struct sqlite3_context {
-    FuncCall *call;
-    HostFunc *func;
-    Cell *result; /* NULL where a result has no place (step). */
-    Err err;
-};
-
 /* An aggregate's state in exec: what sqlite3_aggregate_context handed out. */
 typedef struct HostState {
     void *memory;
@@ -48,6 +41,7 @@ call_host(FuncCall *call, u32 argc, const Cell *argv, Cell *result_out,
     sqlite3_context context = {
         .call = call,
         .func = (HostFunc *)call->def->user_data,
+        .db = ((HostFunc *)call->def->user_data)->db,
         .result = result_out,
     };
     function(&context, (int)argc, pointer);
@@ -82,7 +76,7 @@ static Err
 host_value(FuncCall *call, Cell *result_out)
 {
     HostFunc *func = call->def->user_data;
-    sqlite3_context context = {.call = call, .func = func, .result = result_out};
+    sqlite3_context context = {.call = call, .func = func, .db = func->db, .result = result_out};
     if (func->value != NULL) {
         func->value(&context);
     } else {
@@ -185,6 +179,19 @@ make_func(sqlite3 *db, const char *name, int argc, int encoding)
         .flags = func_flags(encoding),
         .user_data = func,
     };
+    return func;
+}
+
+HostFunc *
+host__scalar_new(sqlite3 *db, const char *name, int argc,
+                 void (*function)(sqlite3_context *, int, sqlite3_value **), void *app)
+{
+    HostFunc *func = make_func(db, name, argc, 0);
+    if (func == NULL) return NULL;
+    func->def.kind = FUNC_SCALAR;
+    func->def.scalar = host_scalar;
+    func->app = app;
+    func->function = function;
     return func;
 }
 
@@ -324,13 +331,13 @@ host__free(sqlite3 *db)
 void *
 sqlite3_user_data(sqlite3_context *context)
 {
-    return context == NULL ? NULL : context->func->app;
+    return context == NULL || context->func == NULL ? NULL : context->func->app;
 }
 
 sqlite3 *
 sqlite3_context_db_handle(sqlite3_context *context)
 {
-    return context == NULL ? NULL : context->func->db;
+    return context == NULL ? NULL : context->db;
 }
 
 void *
@@ -365,6 +372,7 @@ sqlite3_set_auxdata(sqlite3_context *context, int at, void *data, void (*destroy
 static void
 set_result(sqlite3_context *context, Cell cell)
 {
+    context->has_result = true;
     if (context->result == NULL) return;
     Err err = cell_copy(&cell, context->call->arena, context->result);
     if (err != OK) context->err = err;
@@ -463,6 +471,7 @@ sqlite3_result_zeroblob64(sqlite3_context *context, sqlite3_uint64 bytes)
         sqlite3_result_error_toobig(context);
         return SQLITE_TOOBIG;
     }
+    context->has_result = true;
     if (context->result != NULL) {
         *context->result = (Cell){.type = CELL_BLOB, .bytes = (u32)bytes, .flags = CELL_ZEROBLOB};
     }

@@ -23,6 +23,17 @@ typedef struct HostFunc {
     char name[]; /* Lower case. */
 } HostFunc;
 
+/* A call of the program at work: of a function, or of a virtual table's xColumn. */
+struct sqlite3_context {
+    FuncCall *call;
+    HostFunc *func; /* NULL: xColumn */
+    sqlite3 *db;
+    Cell *result; /* NULL where a result has no place (step). */
+    Err err;
+    bool has_result;
+    bool unchanged; /* xColumn: the value will only be written back. */
+};
+
 typedef struct HostCollation {
     Collation collation;
     struct HostCollation *next;
@@ -41,4 +52,7 @@ typedef struct HostRegistry {
     const FuncDef **defs;
 } HostRegistry;
 
+/* A scalar function that belongs to its caller (mem_free); NULL: out of memory. */
+HostFunc *host__scalar_new(sqlite3 *db, const char *name, int argc,
+                           void (*function)(sqlite3_context *, int, sqlite3_value **), void *app);
 void host__free(sqlite3 *db);

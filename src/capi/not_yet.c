@@ -62,12 +62,6 @@ sqlite3_backup_step(sqlite3_backup *p0, int p1)
 }
 
 int
-sqlite3_bind_pointer(sqlite3_stmt *p0, int p1, void *p2, const char *p3, void (*p4)(void *))
-{
-    return capi__stmt_ok(p0) ? capi__not_yet(p0->db, "sqlite3_bind_pointer") : SQLITE_MISUSE;
-}
-
-int
 sqlite3_cancel_auto_extension(void (*p0)(void))
 {
     return SQLITE_ERROR;
@@ -116,19 +110,6 @@ sqlite3_create_filename(const char *p0, const char *p1, const char *p2, int p3, 
     return 0;
 }
 
-int
-sqlite3_create_module(sqlite3 *p0, const char *p1, const sqlite3_module *p2, void *p3)
-{
-    return capi__not_yet(p0, "sqlite3_create_module");
-}
-
-int
-sqlite3_create_module_v2(sqlite3 *p0, const char *p1, const sqlite3_module *p2, void *p3,
-                         void (*p4)(void *))
-{
-    return capi__not_yet(p0, "sqlite3_create_module_v2");
-}
-
 sqlite3_file *
 sqlite3_database_file_object(const char *p0)
 {
@@ -155,22 +136,10 @@ sqlite3_db_status(sqlite3 *p0, int p1, int *p2, int *p3, int p4)
 }
 
 int
-sqlite3_declare_vtab(sqlite3 *p0, const char *p1)
-{
-    return capi__not_yet(p0, "sqlite3_declare_vtab");
-}
-
-int
 sqlite3_deserialize(sqlite3 *p0, const char *p1, unsigned char *p2, sqlite3_int64 p3,
                     sqlite3_int64 p4, unsigned p5)
 {
     return capi__not_yet(p0, "sqlite3_deserialize");
-}
-
-int
-sqlite3_drop_modules(sqlite3 *p0, const char **p1)
-{
-    return capi__not_yet(p0, "sqlite3_drop_modules");
 }
 
 int
@@ -271,12 +240,6 @@ sqlite3_mutex_try(sqlite3_mutex *p0)
 }
 
 int
-sqlite3_overload_function(sqlite3 *p0, const char *p1, int p2)
-{
-    return capi__not_yet(p0, "sqlite3_overload_function");
-}
-
-int
 sqlite3_preupdate_blobwrite(sqlite3 *p0)
 {
     return capi__not_yet(p0, "sqlite3_preupdate_blobwrite");
@@ -325,11 +288,6 @@ sqlite3_profile(sqlite3 *p0, void (*p1)(void *, const char *, sqlite3_uint64), v
 
 void
 sqlite3_reset_auto_extension(void)
-{
-}
-
-void
-sqlite3_result_pointer(sqlite3_context *p0, void *p1, const char *p2, void (*p3)(void *))
 {
 }
 
@@ -450,18 +408,6 @@ sqlite3_value_frombind(sqlite3_value *p0)
     return SQLITE_ERROR;
 }
 
-int
-sqlite3_value_nochange(sqlite3_value *p0)
-{
-    return SQLITE_ERROR;
-}
-
-void *
-sqlite3_value_pointer(sqlite3_value *p0, const char *p1)
-{
-    return NULL;
-}
-
 sqlite3_vfs *
 sqlite3_vfs_find(const char *p0)
 {
@@ -476,60 +422,6 @@ sqlite3_vfs_register(sqlite3_vfs *p0, int p1)
 
 int
 sqlite3_vfs_unregister(sqlite3_vfs *p0)
-{
-    return SQLITE_ERROR;
-}
-
-const char *
-sqlite3_vtab_collation(sqlite3_index_info *p0, int p1)
-{
-    return NULL;
-}
-
-int
-sqlite3_vtab_config(sqlite3 *p0, int p1, ...)
-{
-    return capi__not_yet(p0, "sqlite3_vtab_config");
-}
-
-int
-sqlite3_vtab_distinct(sqlite3_index_info *p0)
-{
-    return SQLITE_ERROR;
-}
-
-int
-sqlite3_vtab_in(sqlite3_index_info *p0, int p1, int p2)
-{
-    return SQLITE_ERROR;
-}
-
-int
-sqlite3_vtab_in_first(sqlite3_value *p0, sqlite3_value **p1)
-{
-    return SQLITE_ERROR;
-}
-
-int
-sqlite3_vtab_in_next(sqlite3_value *p0, sqlite3_value **p1)
-{
-    return SQLITE_ERROR;
-}
-
-int
-sqlite3_vtab_nochange(sqlite3_context *p0)
-{
-    return SQLITE_ERROR;
-}
-
-int
-sqlite3_vtab_on_conflict(sqlite3 *p0)
-{
-    return capi__not_yet(p0, "sqlite3_vtab_on_conflict");
-}
-
-int
-sqlite3_vtab_rhs_value(sqlite3_index_info *p0, int p1, sqlite3_value **p2)
 {
     return SQLITE_ERROR;
 }

@@ -2,6 +2,7 @@
  * stmt_api.c -- prepared statements: prepare, step, bind, and what may be asked of them.
  */
 #include "capi/capi.h"
+#include "capi/pointer.h"
 
 #include <limits.h>
 
@@ -145,6 +146,8 @@ sqlite3_finalize(sqlite3_stmt *stmt)
     mem_free(stmt->name16);
     unlink_stmt(stmt);
     int code = capi__result(db, stmt_finalize(stmt->stmt));
+    pointer__free(stmt->pointers);
+    capi__end_pointers(db);
     stmt->magic = 0;
     mem_free(stmt);
     bool is_last = db->is_zombie && db->first == NULL;
@@ -159,7 +162,9 @@ sqlite3_reset(sqlite3_stmt *stmt)
     if (stmt == NULL) return SQLITE_OK;
     if (!capi__stmt_ok(stmt)) return SQLITE_MISUSE;
     drop_row(stmt);
-    return capi__result(stmt->db, stmt_reset(stmt->stmt));
+    int code = capi__result(stmt->db, stmt_reset(stmt->stmt));
+    capi__end_pointers(stmt->db);
+    return code;
 }
 
 /* ---- step ---- */
@@ -218,7 +223,9 @@ bind(sqlite3_stmt *stmt, int index, Cell cell)
     if (index < 1) {
         return capi__fail(stmt->db, ERR_RANGE, "%s", err_text(ERR_RANGE));
     }
-    return capi__result(stmt->db, stmt_bind(stmt->stmt, (u32)index - 1, &cell));
+    Err err = stmt_bind(stmt->stmt, (u32)index - 1, &cell);
+    if (err == OK && UNLIKELY(stmt->pointers != NULL)) capi__drop_pointer(stmt, index);
+    return capi__result(stmt->db, err);
 }
 
 int
@@ -349,6 +356,8 @@ sqlite3_clear_bindings(sqlite3_stmt *stmt)
 {
     if (!capi__stmt_ok(stmt)) return SQLITE_MISUSE;
     stmt_clear_bindings(stmt->stmt);
+    pointer__free(stmt->pointers);
+    stmt->pointers = NULL;
     return SQLITE_OK;
 }
 

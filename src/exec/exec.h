@@ -51,6 +51,8 @@ typedef struct ExecHooks {
     /* Trees about to be written, so that the session can trip readers.  Called at least once a
        tree and statement before its first change. */
     void (*writes_tree)(void *arg, Store *store, TreeId tree);
+    /* A virtual table is about to be written; at least once a statement. */
+    Err (*begin_host)(void *arg, struct HostTable *host, ErrMsg *msg);
     /* Called about every `progress_every` operations; true: stop with ERR_INTERRUPT. */
     bool (*progress)(void *arg);
     u32 progress_every;

@@ -63,6 +63,7 @@ node_make(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     case PLAN_COUNT: return exec__count_new(exec, plan, node_out);
     case PLAN_WINDOW: return unsupported(exec, "window functions are");
     case PLAN_TABLE_FUNC: return exec__table_func_new(exec, plan, node_out);
+    case PLAN_HOST_SCAN: return exec__host_scan_new(exec, plan, node_out);
     default: return exec__fail(exec, ERR_INTERNAL, "unknown plan node %u", plan->kind);
     }
 }

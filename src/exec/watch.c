@@ -78,18 +78,21 @@ walk_keys(Walk *walk, const PlanSortKey *key, u32 count)
 }
 
 static Err
+walk_part(Walk *walk, const PlanKeyPart *part)
+{
+    Err err = walk_expr(walk, part->value);
+    if (err == OK) err = walk_list(walk, part->in_list, part->in_count);
+    if (err != OK || part->in_sub == NULL) return err;
+    err = walk_list(walk, part->in_sub->bind_expr, part->in_sub->bind_count);
+    return err == OK ? walk_sub(walk, part->in_sub) : err;
+}
+
+static Err
 walk_scan(Walk *walk, const PlanScan *scan)
 {
     Err err = OK;
-    for (u32 i = 0; err == OK && i < scan->eq_count; i++) {
-        const PlanKeyPart *part = &scan->eq[i];
-        err = walk_expr(walk, part->value);
-        if (err == OK) err = walk_list(walk, part->in_list, part->in_count);
-        if (err == OK && part->in_sub != NULL) {
-            err = walk_list(walk, part->in_sub->bind_expr, part->in_sub->bind_count);
-            if (err == OK) err = walk_sub(walk, part->in_sub);
-        }
-    }
+    for (u32 i = 0; err == OK && i < scan->eq_count; i++)
+        err = walk_part(walk, &scan->eq[i]);
     if (err == OK) err = walk_expr(walk, scan->low);
     if (err == OK) err = walk_expr(walk, scan->high);
     return err == OK ? walk_expr(walk, scan->filter) : err;
@@ -178,6 +181,10 @@ walk_own(Walk *walk, const PlanNode *node)
         return OK;
     }
     case PLAN_RECURSIVE: return walk_recursive(walk, node);
+    case PLAN_HOST_SCAN:
+        for (u32 i = 0; err == OK && i < node->u.host_scan.arg_count; i++)
+            err = walk_part(walk, &node->u.host_scan.arg[i].part);
+        return err;
     case PLAN_TABLE_FUNC:
         return walk_list(walk, node->u.table_func.arg, node->u.table_func.arg_count);
     default: return OK;

@@ -139,6 +139,8 @@ struct ExecWrite {
     ExecProgram **default_expr; /* [column_count], NULL entries: NULL. */
     ExecProgram **generated;    /* [generated_count], in generated_order. */
     ExecProgram **check;
+    ExecProgram **host_arg; /* Virtual tables; NULL entries: NULL. */
+    Cell *host_value;
     ExecProgram **returning;
     WriteSet set;        /* UPDATE */
     WriteSet *upsert;    /* [upsert_count]; DO NOTHING ones are zero. */
@@ -216,6 +218,12 @@ MUST_CHECK Err write__direct_open(ExecWrite *w);
 MUST_CHECK Err write__plain_open(ExecWrite *w);
 MUST_CHECK Err write__plain_run(ExecWrite *w, bool *done_out);
 MUST_CHECK Err write__direct_next(ExecWrite *w, const Cell **row_out, bool *found_out);
+
+/* ---- write_host.c: virtual tables ---- */
+
+MUST_CHECK Err write__host_open(ExecWrite *w);
+MUST_CHECK Err write__host_begin(ExecWrite *w);
+MUST_CHECK Err write__host_next(ExecWrite *w);
 
 /* ---- write_row.c: the new row's values ---- */
 

@@ -302,6 +302,7 @@ exec__write_open(Exec *exec)
     w->exec = exec;
     w->plan = plan;
     w->table = plan->table;
+    if (plan->host_arg != NULL) return write__host_open(w);
     Err err = table_codec_init(&w->codec, w->table, &exec->arena);
     if (err != OK) return codec_error(w, err, w->table->primary_key);
     err = open_indexes(w);

@@ -124,6 +124,7 @@ has_preupdate(const ExecWrite *w)
 static Err
 do_begin(ExecWrite *w)
 {
+    if (w->plan->host_arg != NULL) return write__host_begin(w);
     Err err = write__start(w);
     if (err != OK) return err;
     if (w->plan->truncate && (!has_preupdate(w) || w->plan->source == NULL)) {
@@ -222,6 +223,7 @@ begin_target(ExecWrite *w, const Cell *source)
 static Err
 do_next(ExecWrite *w)
 {
+    if (w->plan->host_arg != NULL) return write__host_next(w);
     /* A source of one row was checked for when its statement began. */
     Err err = w->direct == WRITE_DIRECT_NONE ? exec__check(w->exec) : OK;
     if (err != OK) return err;

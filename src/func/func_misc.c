@@ -338,6 +338,16 @@ run_option_used(FuncCall *call, u32 argc, const Cell *argv, Cell *result_out)
         .name = n, .argc_min = low, .argc_max = high, .kind = FUNC_SCALAR, .flags = (f), \
         .scalar = fn                                                                     \
     }
+/* MATCH means what a virtual table makes of it. */
+static Err
+run_match(FuncCall *call, u32 argc, const Cell *argv, Cell *result_out)
+{
+    (void)argc;
+    (void)argv;
+    (void)result_out;
+    return err_set(call->msg, ERR_SQL, "unable to use function MATCH in the requested context");
+}
+
 #define PURE    FUNC_INNOCUOUS
 #define INLINED (FUNC_INNOCUOUS | FUNC_INLINE)
 
@@ -362,6 +372,7 @@ static const FuncDef DEFS[] = {
     SCALAR("changes", 0, 0, PURE | FUNC_VOLATILE, run_changes),
     SCALAR("total_changes", 0, 0, PURE | FUNC_VOLATILE, run_total_changes),
     SCALAR("last_insert_rowid", 0, 0, PURE | FUNC_VOLATILE, run_last_insert_rowid),
+    SCALAR("match", 2, 2, FUNC_INNOCUOUS | FUNC_FALLIBLE, run_match),
     SCALAR("sqlite_version", 0, 0, PURE | FUNC_SLOW_CHANGE, run_version),
     SCALAR("sqlite_source_id", 0, 0, PURE | FUNC_SLOW_CHANGE, run_source_id),
     SCALAR("sqlite_compileoption_get", 1, 1, PURE | FUNC_SLOW_CHANGE, run_option_get),

@@ -2,6 +2,7 @@
  * alter.c -- ALTER TABLE: checks before and after the change that catalog/ makes.
  */
 #include "session/ddl__impl.h"
+#include "session/virtual__impl.h"
 
 /* Existing rows must pass the constraints that came with the new column. */
 static Err
@@ -236,7 +237,7 @@ alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
     Catalog *catalog = NULL;
     u32 checks = table->check_count;
     UseFinder nothing = {0};
-    Err err = table->is_view ? OK : ddl__lock(ddl, table);
+    Err err = table->is_view || table->is_virtual ? OK : ddl__lock(ddl, table);
     bool names_change = ast->kind == AST_ALTER_RENAME_TABLE || ast->kind == AST_ALTER_DROP_COLUMN;
     if (err == OK && names_change && !table->is_view) err = bind_schema(ddl, &nothing, "");
     if (err != OK) return err;
@@ -279,6 +280,49 @@ alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
     return check_added_column(ddl, table, checks);
 }
 
+static Err
+refuse_virtual(Session *session, const TableDef *table, AstAlterKind kind)
+{
+    switch (kind) {
+    case AST_ALTER_ADD_COLUMN:
+        return session_set_error(session, ERR_SQL, "virtual tables may not be altered");
+    case AST_ALTER_DROP_COLUMN:
+        return session_set_error(session, ERR_SQL, "cannot drop column from virtual table \"%s\"",
+                                 table->name);
+    case AST_ALTER_RENAME_COLUMN:
+        return session_set_error(session, ERR_SQL, "cannot rename columns of virtual table \"%s\"",
+                                 table->name);
+    default:
+        return session_set_error(session, ERR_SQL,
+                                 "cannot edit constraints of virtual table \"%s\"", table->name);
+    }
+}
+
+/* The module renames what it has made, then views and triggers follow. */
+static Err
+rename_virtual(Ddl *ddl, const TableDef *table, const AstAlter *ast)
+{
+    Session *session = ddl->session;
+    UseFinder nothing = {0};
+    Arena arena;
+    arena_init(&arena, NULL);
+    Catalog *held = catalog_retain(ddl->context.old);
+    char *name = arena_strndup(&arena, ast->new_name.text.p, ast->new_name.text.bytes);
+    Err err = name == NULL ? ERR_NOMEM : virtual__rename(session, table, name, &ddl->msg);
+    Catalog *catalog = NULL;
+    if (err == OK) {
+        ddl->context.old = session->db[ddl->database].catalog;
+        const TableDef *now = catalog_find_table(ddl->context.old,
+                                                 SLICE(table->name, strlen(table->name)));
+        err = now == NULL ? ERR_SCHEMA : ddl_rename_table(&ddl->context, now, ast, &catalog);
+    }
+    catalog_release(held);
+    arena_free(&arena);
+    if (err != OK) return ddl__fail(ddl, err);
+    ddl__done(ddl, catalog);
+    return bind_schema(ddl, &nothing, " after rename");
+}
+
 Err
 ddl__alter_table(Ddl *ddl, const AstAlter *ast)
 {
@@ -312,6 +356,9 @@ ddl__alter_table(Ddl *ddl, const AstAlter *ast)
     if (table->is_view && ast->kind != AST_ALTER_DROP_COLUMN) {
         return session_set_error(session, ERR_SQL, "view %s may not be altered", table->name);
     }
+    if (table->is_virtual && ast->kind != AST_ALTER_RENAME_TABLE) {
+        return refuse_virtual(session, table, ast->kind);
+    }
     Slice new_name = ast->new_name.text;
     if (ast->kind == AST_ALTER_RENAME_TABLE) {
         if (new_name.bytes >= 7 &&
@@ -327,5 +374,5 @@ ddl__alter_table(Ddl *ddl, const AstAlter *ast)
                                      (int)new_name.bytes, (const char *)new_name.p);
         }
     }
-    return alter_found(ddl, table, ast);
+    return table->is_virtual ? rename_virtual(ddl, table, ast) : alter_found(ddl, table, ast);
 }

@@ -146,7 +146,7 @@ count_table(Ddl *ddl, const TableDef *table)
 static Err
 analyze_table(Ddl *ddl, const TableDef *table, const IndexDef *only)
 {
-    if (table->is_view || table->is_system) return OK;
+    if (table->is_view || table->is_virtual || table->is_system) return OK;
     bool whole = false;
     Err err = OK;
     for (u32 i = 0; err == OK && i < table->index_count; i++) {

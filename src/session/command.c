@@ -8,6 +8,7 @@
  */
 #include "exec/index_build.h"
 #include "session/ddl__impl.h"
+#include "session/virtual__impl.h"
 
 #define DDL_RESTARTS_MAX 200u
 
@@ -310,6 +311,24 @@ create_table(Ddl *ddl, const AstCreateTable *ast)
     return ddl__check_table(ddl, catalog_find_table(catalog, ast->name.text));
 }
 
+static Err
+create_virtual(Ddl *ddl, const AstCreateVirtual *ast)
+{
+    u32 database;
+    Err err = ddl_database(ddl->session, &ast->schema, false, &database);
+    if (err == OK) err = ddl__context(ddl, database);
+    if (err != OK) return err;
+    if (ast->if_not_exists && exists_already(ddl, &ast->name)) return OK;
+    Catalog *catalog;
+    err = ddl_create_virtual(&ddl->context, ast, &catalog);
+    if (err != OK) return ddl__fail(ddl, err);
+    ddl__done(ddl, catalog);
+    /* The constructor may make tables of its own: the catalog at hand may go. */
+    err = virtual__create(ddl->session, catalog_find_table(catalog, ast->name.text), &ddl->msg);
+    ddl->context.old = ddl->session->db[database].catalog;
+    return err == OK ? OK : ddl__fail(ddl, err);
+}
+
 /* ---- CREATE INDEX, VIEW, TRIGGER ---- */
 
 /* The index lives where its table does. */
@@ -458,6 +477,30 @@ delete_as_parent(Ddl *ddl, const TableDef *table)
     return err;
 }
 
+/* The module drops what it has made; then the row goes. */
+static Err
+drop_virtual(Ddl *ddl, const TableDef *table)
+{
+    Session *session = ddl->session;
+    Catalog *held = catalog_retain(ddl->context.old);
+    Err err = virtual__drop(session, table, &ddl->msg);
+    if (err == OK) {
+        ddl->context.old = session->db[ddl->database].catalog;
+        if (ddl->context.old == NULL) err = session__refresh_catalogs(session);
+        ddl->context.old = session->db[ddl->database].catalog;
+    }
+    Catalog *catalog = NULL;
+    if (err == OK) {
+        const TableDef *now = catalog_find_table(ddl->context.old,
+                                                 SLICE(table->name, strlen(table->name)));
+        err = now == NULL ? OK : ddl_drop_table(&ddl->context, now, &catalog);
+    }
+    catalog_release(held);
+    if (err != OK) return ddl__fail(ddl, err);
+    if (catalog != NULL) ddl__done(ddl, catalog);
+    return OK;
+}
+
 static Err
 drop_table(Ddl *ddl, const AstDrop *ast, bool wants_view)
 {
@@ -478,6 +521,7 @@ drop_table(Ddl *ddl, const AstDrop *ast, bool wants_view)
     if (err != OK) return err;
     table = catalog_find_table(ddl->context.old, ast->name.text);
     if (table == NULL) return session_set_error(session, ERR_SCHEMA, "%s", err_text(ERR_SCHEMA));
+    if (table->is_virtual) return drop_virtual(ddl, table);
     err = table->is_view ? OK : ddl__lock(ddl, table);
     if (err != OK) return err;
     if (table->autoincrement) {
@@ -654,6 +698,7 @@ ddl_dispatch(Ddl *ddl, const AstStatement *ast)
 {
     switch (ast->kind) {
     case AST_STMT_CREATE_TABLE: return create_table(ddl, ast->u.create_table);
+    case AST_STMT_CREATE_VIRTUAL: return create_virtual(ddl, ast->u.create_virtual);
     case AST_STMT_CREATE_INDEX: return create_index(ddl, ast->u.create_index);
     case AST_STMT_CREATE_VIEW: return create_view(ddl, ast->u.create_view);
     case AST_STMT_CREATE_TRIGGER: return create_trigger(ddl, ast->u.create_trigger);
@@ -694,11 +739,13 @@ run_ddl(Stmt *stmt)
 {
     Session *session = stmt->session;
     StoreMark mark[CATALOG_DATABASES_MAX] = {0};
-    if (is_drop(stmt->ast) && session->running > 0) {
+    /* A virtual table that is being dropped drops its own tables. */
+    if (is_drop(stmt->ast) && session->running > session->ddl_depth) {
         return session_set_error(session, ERR_LOCKED, "database table is locked");
     }
     i64 deferred = session->deferred_violations;
     session->running++;
+    session->ddl_depth++;
     session->running_writes++;
     Err err = ddl_once(stmt, mark);
     for (u32 tries = 0; err == ERR_BUSY_SNAPSHOT && tries < DDL_RESTARTS_MAX; tries++) {
@@ -708,6 +755,7 @@ run_ddl(Stmt *stmt)
         if (err == OK) err = ddl_once(stmt, mark);
     }
     session->running--;
+    session->ddl_depth--;
     session->running_writes--;
     ErrMsg kept = {.sql_offset = -1};
     if (err != OK) {
@@ -769,6 +817,7 @@ command__run(Stmt *stmt)
     case AST_STMT_SET_SESSION: return session__set_isolation(session, transaction->isolation, true);
     case AST_STMT_PRAGMA: return pragma__run(stmt);
     case AST_STMT_CREATE_TABLE:
+    case AST_STMT_CREATE_VIRTUAL:
     case AST_STMT_CREATE_INDEX:
     case AST_STMT_CREATE_VIEW:
     case AST_STMT_CREATE_TRIGGER:
@@ -820,6 +869,9 @@ question_of(const AstStatement *ast)
     case AST_STMT_CREATE_TABLE:
         return (Question){ast->u.create_table->temp ? 4 : 2, &ast->u.create_table->schema,
                           &ast->u.create_table->name, NULL};
+    case AST_STMT_CREATE_VIRTUAL:
+        return (Question){29, &ast->u.create_virtual->schema, &ast->u.create_virtual->name,
+                          &ast->u.create_virtual->module};
     case AST_STMT_CREATE_INDEX:
         return (Question){1, &ast->u.create_index->schema, &ast->u.create_index->name,
                           &ast->u.create_index->table};
@@ -898,7 +950,6 @@ command__describe(Stmt *stmt)
     }
     switch (ast->kind) {
     case AST_STMT_PRAGMA: return pragma__describe(stmt);
-    case AST_STMT_CREATE_VIRTUAL: return unsupported(stmt);
     default: return OK;
     }
 }

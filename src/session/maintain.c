@@ -2,7 +2,7 @@
  * maintain.c -- whole databases: ATTACH, DETACH, VACUUM, integrity_check, copying.
  */
 #include "exec/index_build.h"
-#include "session/session__impl.h"
+#include "session/virtual__impl.h"
 
 /* ---- values of expressions in commands ---- */
 
@@ -269,7 +269,7 @@ copy_trees(StoreTxn *from, const Catalog *catalog, StoreTxn *to, TreeMap *map)
     Err err = OK;
     for (u32 i = 0; err == OK && i < catalog_table_count(catalog); i++) {
         const TableDef *table = catalog_table_at(catalog, i);
-        if (table->is_view) continue;
+        if (table->is_view || table->is_virtual) continue;
         err = copy_one(from, table->tree, to,
                        table->without_rowid ? STORE_TREE_BYTES : STORE_TREE_INT, map);
         for (u32 k = 0; err == OK && k < table->index_count; k++)
@@ -445,6 +445,20 @@ check_index(Check *check, const IndexDef *index, ErrMsg *msg)
     return err;
 }
 
+static Err
+check_virtual(Check *check, const TableDef *table, ErrMsg *msg)
+{
+    char *report;
+    Err err = virtual__check(check->stmt->session, table, &report, msg);
+    if (err == OK && report != NULL && check->left > 0) {
+        check->left--;
+        Cell text = cell_text(report, strlen(report));
+        err = rows__add(check->stmt, &text);
+    }
+    mem_free(report);
+    return err;
+}
+
 Err
 maintain__integrity_check(Stmt *stmt, u32 database, i64 findings_max)
 {
@@ -458,6 +472,10 @@ maintain__integrity_check(Stmt *stmt, u32 database, i64 findings_max)
     for (u32 i = 0; err == OK && i < catalog_table_count(db->catalog); i++) {
         const TableDef *table = catalog_table_at(db->catalog, i);
         if (table->is_view) continue;
+        if (table->is_virtual) {
+            err = check_virtual(&check, table, &msg);
+            continue;
+        }
         err = exec_table_check(table, db->txn, &check.left, finding, &check, &msg);
         for (u32 k = 0; err == OK && k < table->index_count; k++)
             err = check_index(&check, table->index[k], &msg);

@@ -4,7 +4,7 @@
  * A pragma that SQLite does not know returns nothing and is no error; so do those that have no
  * meaning here but do no harm (an answer that programs expect is given where they read one).
  */
-#include "session/session__impl.h"
+#include "session/virtual__impl.h"
 
 typedef struct PragmaCall {
     Stmt *stmt;
@@ -293,7 +293,12 @@ named_table(PragmaCall *call)
     CatalogView view;
     session__catalog_view(call->session, &view);
     if (!call->has_value) return NULL;
-    return catalog_view_table(&view, call->ast->schema.text, call->value, NULL);
+    const TableDef *table = catalog_view_table(&view, call->ast->schema.text, call->value, NULL);
+    if (table != NULL && !table->is_virtual) return table;
+    ErrMsg msg = {.sql_offset = -1};
+    const TableDef *own = virtual__resolve(call->session, table, call->value, &msg);
+    err_clear(&msg);
+    return own;
 }
 
 /* Position of a column in the primary key, from 1; 0: not part of it. */
@@ -386,12 +391,22 @@ run_table_info(PragmaCall *call)
 }
 
 static Err
-list_table(PragmaCall *call, const TableDef *table)
+list_table(PragmaCall *call, const Catalog *catalog, const TableDef *table)
 {
+    const char *kind = table->is_view                                            ? "view"
+                       : table->is_virtual                                       ? "virtual"
+                       : virtual__is_shadow(call->session, catalog, table->name) ? "shadow"
+                                                                                 : "table";
+    if (table->is_virtual) {
+        ErrMsg msg = {.sql_offset = -1};
+        const TableDef *own = virtual__resolve(call->session, table, SLICE_NONE, &msg);
+        err_clear(&msg);
+        if (own != NULL) table = own;
+    }
     const Cell cells[6] = {
         text_cell(table->schema),
         text_cell(strcmp(table->name, "sqlite_master") == 0 ? "sqlite_schema" : table->name),
-        text_cell(table->is_view ? "view" : "table"),
+        text_cell(kind),
         cell_int(table->column_count),
         cell_int(table->without_rowid),
         cell_int(table->strict),
@@ -412,10 +427,10 @@ run_table_list(PragmaCall *call)
             const TableDef *table = catalog_table_at(catalog, i);
             Slice name = SLICE(table->name, strlen(table->name));
             if (call->has_value && !slice_equal_nocase(name, call->value)) continue;
-            err = list_table(call, table);
+            err = list_table(call, catalog, table);
         }
         const TableDef *own = catalog_find_table(catalog, SLICE_LITERAL("sqlite_schema"));
-        if (err == OK && !call->has_value) err = list_table(call, own);
+        if (err == OK && !call->has_value) err = list_table(call, catalog, own);
     }
     return err;
 }

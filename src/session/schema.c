@@ -7,7 +7,7 @@
  * visible and ddl_finished after.
  */
 #include "func/func_builtin.h"
-#include "session/session__impl.h"
+#include "session/virtual__impl.h"
 
 static Err
 load_catalog(Session *session, SessionDb *db, u64 version)
@@ -153,6 +153,8 @@ session__plan_context(Session *session, const CatalogView *view, PlanContext *co
         .eval_arg = session,
         .find_table_func = plan_table_func,
         .table_func_arg = session,
+        .find_virtual = virtual__resolve,
+        .virtual_arg = session,
         .table_rows = plan_table_rows,
         .rows_arg = session,
         .authorize = session->host.authorize,

@@ -9,7 +9,7 @@
 #include "rt/process.h"
 #include "rt/random.h"
 #include "rt/time.h"
-#include "session/session__impl.h"
+#include "session/virtual__impl.h"
 
 /* SQLite's defaults, in the order of SQLITE_LIMIT_*; they are also the upper bounds. */
 static const int limit_defaults[SESSION_LIMITS] = {
@@ -150,6 +150,7 @@ fill_environment(Session *session)
     session->hooks.set_last_rowid = hook_set_last_rowid;
     session->hooks.set_changes = hook_set_changes;
     session->hooks.writes_tree = hook_writes_tree;
+    session->hooks.begin_host = virtual__begin;
     session->exec_env = (ExecEnv){
         .func = &session->func_env,
         .hooks = &session->hooks,
@@ -233,6 +234,7 @@ free_session(Session *session)
 {
     ASSERT(session->first_stmt == NULL);
     session__rollback(session);
+    virtual__close(session);
     for (u32 i = 0; i < session->db_count; i++) {
         catalog_release(session->db[i].catalog);
         database__close(session->db[i].database);

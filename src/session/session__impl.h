@@ -56,6 +56,10 @@ typedef struct Savepoint {
     i64 deferred_violations;
 } Savepoint;
 
+typedef struct SessionModule SessionModule;
+typedef struct SessionTable SessionTable;
+typedef struct SessionConnecting SessionConnecting;
+
 struct Session {
     struct RtProcess *process;
     SessionOptions options;
@@ -102,6 +106,13 @@ struct Session {
     ExecHooks hooks;
     MemAccount account;
 
+    /* Virtual tables (virtual.c). */
+    SessionModule *modules;
+    SessionTable *tables;
+    SessionConnecting *connecting;
+    u32 ddl_depth;       /* Schema changes running, one inside of the other. */
+    u32 host_statements; /* Statements that hold a savepoint of the virtual tables. */
+
     bool foreign_keys, recursive_triggers, query_only, ignore_check, reverse_unordered;
     bool case_sensitive_like;
     bool defer_foreign_keys; /* Until the transaction ends. */
@@ -129,11 +140,12 @@ struct Stmt {
     Exec *exec;
     StmtState state;
     Err last_error;
-    u8 explain;         /* AstExplain */
-    u8 kind;            /* AstStatementKind */
-    bool is_write;      /* Counts in running_writes while running. */
-    bool reads_nothing; /* Of any database: needs no transaction. */
-    bool shown;         /* This run has given a row. */
+    u8 explain;          /* AstExplain */
+    u8 kind;             /* AstStatementKind */
+    bool is_write;       /* Counts in running_writes while running. */
+    bool reads_nothing;  /* Of any database: needs no transaction. */
+    bool host_savepoint; /* The virtual tables hold a savepoint for it. */
+    bool shown;          /* This run has given a row. */
     StmtRow row;
     StoreMark mark[CATALOG_DATABASES_MAX]; /* Of a write: where it began. */
     u32 param_count;

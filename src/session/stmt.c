@@ -7,7 +7,7 @@
  * right to write; then exec does the work.  A write that loses against a concurrent commit before
  * anything was shown is undone and run again on a fresh snapshot.
  */
-#include "session/session__impl.h"
+#include "session/virtual__impl.h"
 
 #define PREPARE_TRIES_MAX 50u
 #define RESTARTS_MAX      200u
@@ -350,6 +350,45 @@ is_ready(Stmt *stmt)
     return true;
 }
 
+/* An INSERT of one row changes it or not: there is nothing to undo. */
+static bool
+writes_one_row(const Plan *plan)
+{
+    const PlanWrite *write = plan->write;
+    if (write == NULL || write->kind != WRITE_INSERT || write->trigger_count > 0) return false;
+    const PlanNode *source = write->source;
+    while (source != NULL && source->kind == PLAN_PROJECT)
+        source = source->input;
+    return source == NULL || source->kind == PLAN_ONE_ROW ||
+           (source->kind == PLAN_VALUES && source->u.values.row_count == 1);
+}
+
+/* Virtual tables that take part in the transaction must be able to undo this statement alone. */
+static Err
+begin_host_savepoint(Stmt *stmt)
+{
+    Session *session = stmt->session;
+    bool needed = stmt->is_write && session->in_transaction && session->tables != NULL &&
+                  !writes_one_row(stmt->plan);
+    if (!needed || stmt->host_savepoint) return OK;
+    u32 number = session->savepoint_count + session->host_statements;
+    session->host_statements++;
+    stmt->host_savepoint = true;
+    return virtual__savepoint(session, HOST_SAVEPOINT, number);
+}
+
+static void
+end_host_savepoint(Stmt *stmt, bool undo)
+{
+    Session *session = stmt->session;
+    if (!stmt->host_savepoint) return;
+    stmt->host_savepoint = false;
+    session->host_statements--;
+    u32 number = session->savepoint_count + session->host_statements;
+    if (undo) virtual__savepoint(session, HOST_ROLLBACK_TO, number);
+    virtual__savepoint(session, HOST_RELEASE, number);
+}
+
 static Err
 start_planned(Stmt *stmt)
 {
@@ -370,6 +409,8 @@ start_planned(Stmt *stmt)
     }
     if (err != OK) return err;
     if (stmt->is_write) session__marks(session, stmt->mark);
+    err = begin_host_savepoint(stmt);
+    if (err != OK) return err;
     session->exec_env.deferred_open = session->deferred_violations;
     err = exec_start(stmt->exec, session->txn, stmt->param, stmt->param_count);
     if (err != OK) {
@@ -458,6 +499,7 @@ finish_planned(Stmt *stmt, Err err)
         err_move(&kept, &session->error);
         keeps = undo_failed(stmt, err);
     }
+    end_host_savepoint(stmt, !keeps);
     if (stmt->is_write) {
         session->changes = keeps ? exec_rows_changed(stmt->exec) : 0;
         if (keeps) session->total_changes += exec_rows_changed_total(stmt->exec);
@@ -672,6 +714,7 @@ stmt_finalize(Stmt *stmt)
     session__enter(session, &previous);
     unlink_stmt(session, stmt);
     free_stmt(stmt);
+    virtual__reap(session);
     bool is_last = session->closing && session->first_stmt == NULL;
     session__leave(session, previous);
     session_unlock(session);

@@ -12,7 +12,7 @@
  * nothing but ROLLBACK.
  */
 #include "rt/time.h"
-#include "session/session__impl.h"
+#include "session/virtual__impl.h"
 
 #define TOKEN_TRIES_MAX 1000u
 
@@ -129,7 +129,8 @@ lock_tables(Session *session, const Plan *plan)
 {
     for (u32 i = 0; i < plan->table_count; i++) {
         const TableDef *table = plan->table[i].table;
-        if (!plan->table[i].writes || table->is_view || table->database == 1) continue;
+        if (!plan->table[i].writes || table->is_view || table->is_virtual || table->database == 1)
+            continue;
         SessionDb *db = &session->db[table->database];
         Err err = store_txn_lock_schema(db->txn, table->schema_lock_no, false);
         if (err != OK) return session__store_error(session, table->database, err);
@@ -201,6 +202,7 @@ rollback_store(Session *session)
     }
     session__trip_all(session);
     session__forget_own_catalogs(session);
+    virtual__end(session, false);
     for (u32 i = session->db_count; i-- > 0;) {
         SessionDb *db = &session->db[i];
         if (db->txn == NULL) continue;
@@ -263,6 +265,11 @@ commit_one(Session *session, u32 at)
 static Err
 commit_store(Session *session)
 {
+    Err synced = virtual__sync(session);
+    if (synced != OK) {
+        rollback_store(session);
+        return synced;
+    }
     if (session->host.commit != NULL && session_in_write_transaction(session) &&
         session->host.commit(session->host.commit_arg)) {
         rollback_store(session);
@@ -280,6 +287,7 @@ commit_store(Session *session)
             return err;
         }
     }
+    virtual__end(session, true);
     return OK;
 }
 
@@ -312,7 +320,8 @@ session__autocommit_end(Session *session, bool ok)
 {
     if (session->in_transaction) return OK;
     Err err = OK;
-    if (session->running_writes == 0 && session_in_write_transaction(session)) {
+    bool writes = session_in_write_transaction(session) || virtual__in_transaction(session);
+    if (session->running_writes == 0 && writes) {
         if (ok && session->deferred_violations > 0) {
             err = session__fail(session, ERR_CONSTRAINT_FOREIGNKEY, NULL);
         } else if (ok) {
@@ -476,6 +485,11 @@ session__savepoint(Session *session, Slice name)
     };
     if (savepoint->name == NULL) return session__fail(session, ERR_NOMEM, NULL);
     session__marks(session, savepoint->mark);
+    Err err = virtual__savepoint(session, HOST_SAVEPOINT, session->savepoint_count);
+    if (err != OK) {
+        mem_free(savepoint->name);
+        return err;
+    }
     session->savepoint_count++;
     session->in_transaction = true;
     return OK;
@@ -513,7 +527,7 @@ session__release(Session *session, Slice name)
     if (at < 0) return no_savepoint(session, name);
     if (at == 0 && session->savepoint[0].began) return session__commit(session);
     drop_savepoints(session, (u32)at);
-    return OK;
+    return virtual__savepoint(session, HOST_RELEASE, (u32)at);
 }
 
 Err
@@ -528,7 +542,7 @@ session__rollback_to(Session *session, Slice name)
     session->deferred_violations = session->savepoint[at].deferred_violations;
     session__undo_to(session, session->savepoint[at].mark);
     drop_savepoints(session, (u32)at + 1);
-    return OK;
+    return virtual__savepoint(session, HOST_ROLLBACK_TO, (u32)at);
 }
 
 /* ---- restarts ---- */

@@ -194,7 +194,8 @@ typedef enum PlanKind {
     PLAN_WINDOW,    /* input; u.window */
     PLAN_COUNT,     /* u.count: one row, the number of keys of a tree */
     PLAN_MIN_MAX,   /* not used by the binder yet: MIN/MAX from a tree end is a SCAN with LIMIT 1 */
-    PLAN_TABLE_FUNC /* u.table_func: json_each, generate_series, pragma_*... */
+    PLAN_TABLE_FUNC, /* u.table_func: json_each, generate_series, pragma_*... */
+    PLAN_HOST_SCAN   /* u.host_scan: a virtual table. */
 } PlanKind;
 
 /* One value or a list of values for one key column of a range. */
@@ -223,6 +224,18 @@ typedef struct PlanScan {
     PlanExpr *filter; /* Over the output cells; NULL if none.  Rows failing it are dropped. */
     /* Index expressions available: output cells beyond `table` columns are not used yet. */
 } PlanScan;
+
+/* One argument of a virtual table's scan: a value, or an IN list that is walked value by value or,
+   with `whole_list`, handed over whole.  Nothing at all: NULL. */
+typedef struct PlanHostArg {
+    PlanKeyPart part;
+    u8 affinity; /* Of a subquery's values; others come converted. */
+    bool whole_list;
+    /* A list walked value by value, which the table does not promise to test: rows whose output
+       cell is another value than the one in force are dropped.  -1: no test. */
+    i32 check_cell;
+    PlanStamp check;
+} PlanHostArg;
 
 typedef struct PlanSortKey {
     PlanExpr *expr; /* Over the input row. */
@@ -365,6 +378,15 @@ struct PlanNode {
             PlanExpr **arg; /* NULL entries: not given. */
             u16 *column;
         } table_func;
+        struct {
+            const TableDef *table; /* With `host`. */
+            i32 number;            /* The table's own name of the way ... */
+            const char *text;      /* ... and more of it; NULL: none. */
+            u32 arg_count;
+            PlanHostArg *arg;
+            u16 *column;           /* Output cell i is this column, or COLUMN_ROWID. */
+            const bool *unchanged; /* By column: only to be written back; NULL: none. */
+        } host_scan;
     } u;
     const char *eqp; /* EXPLAIN QUERY PLAN text of this node; NULL: it has no line of its own. */
 };
@@ -477,6 +499,9 @@ typedef struct PlanWrite {
     PlanForeignKey *foreign_key;
     u32 foreign_child_count;
     PlanForeignChild *foreign_child;
+    /* A virtual table: the arguments of its update function, over a row of `source`. */
+    u32 host_arg_count;
+    PlanExpr **host_arg;
     const TableDef *sequence; /* AUTOINCREMENT: sqlite_sequence of that database; else NULL. */
     bool counts_changes;
 } PlanWrite;

@@ -111,6 +111,13 @@ typedef struct TableDef {
     bool autoincrement;
     bool is_view;
     bool is_system; /* sqlite_schema and its kin. */
+    /* A virtual table: no tree.  In a catalog it has no columns; a session that has its module
+       makes a definition with columns and `host` of it. */
+    bool is_virtual;
+    const char *module;
+    const char **module_args;
+    u32 module_arg_count;
+    struct HostTable *host;
     u16 column_count;
     u16 stored_count; /* Columns that a record holds (without virtual ones). */
     ColumnDef *column;

@@ -157,6 +157,7 @@ struct Query {
     OrderTerm *order;
     u32 order_count;
     PlanExpr *limit, *offset;
+    bool offset_done; /* A virtual table skips the first rows itself. */
     u32 column_count;
     QueryColumn *column;
     bool is_recursive;
@@ -330,6 +331,9 @@ bool bind__is_rowid_name(Slice name);
 /* Tell PlanContext.notes that `name` means that column of the source, if it is a base table. */
 void bind__note(Binder *b, const Source *source, const AstName *name, i32 column);
 const TableDef *bind__find_table(Binder *b, const AstName *schema, const AstName *name);
+/* A virtual table with its columns; stored NULL: what a module of that name stands for.  NULL:
+   there is none, or b->err is set. */
+const TableDef *bind__virtual_table(Binder *b, const TableDef *stored, Slice name);
 const char *bind__column_name(const Source *source, u32 column);
 /* `e` refers to something of `scope`: every query between here and there depends on it. */
 bool bind__mark_outer(Binder *b, const Scope *scope, PlanExpr *e);

@@ -5,6 +5,7 @@
  * of the query it is written in.
  */
 #include "sql/bind/bind.h"
+#include "value/host_table.h"
 
 static const FuncDef *
 find_function(Binder *b, Slice name, u32 argc, Span span)
@@ -121,6 +122,19 @@ inline_call(Binder *b, const FuncDef *def, const ExprList *args, Span span, bool
     return NULL;
 }
 
+/* A virtual table may have its own version of a function called on one of its columns. */
+static const FuncDef *
+own_version(Binder *b, const FuncDef *def, const ExprList *args, const PlanExpr *arg)
+{
+    if (arg->op != PX_BOUND_COLUMN || b->err != OK) return def;
+    const Source *source = arg->u.bound.of;
+    const TableDef *table = source->kind == SOURCE_TABLE ? source->table : NULL;
+    if (table == NULL || table->host == NULL || table->host->ops->find_function == NULL) return def;
+    u8 op;
+    const FuncDef *own = table->host->ops->find_function(table->host, def->name, args->count, &op);
+    return own != NULL ? own : def;
+}
+
 static PlanExpr *
 scalar_call(Binder *b, const FuncDef *def, const ExprList *args, Span span)
 {
@@ -157,6 +171,7 @@ bind__call(Binder *b, Slice name, ExprList *args, Span span)
                              def->kind == FUNC_WINDOW ? "window" : "aggregate", (int)name.bytes,
                              name.p);
     }
+    if (args->count >= 2) def = own_version(b, def, args, args->items[1]); /* x LIKE y */
     return scalar_call(b, def, args, span);
 }
 
@@ -331,5 +346,6 @@ bind__function(Binder *b, const AstExpr *ast)
     for (u32 i = 0; i < call->args.count; i++) {
         if (!bind__push(b, &args, bind__expr(b, call->args.items[i]))) return NULL;
     }
+    if (args.count > 0) def = own_version(b, def, &args, args.items[0]);
     return scalar_call(b, def, &args, ast->span);
 }

@@ -8,6 +8,7 @@
 #include "sql/bind/bind.h"
 
 #include "sql/parse/parse.h"
+#include "value/host_table.h"
 
 typedef struct ViewFrame {
     const struct ViewFrame *outer;
@@ -239,6 +240,8 @@ item_name(Binder *b, const AstFromItem *item)
 }
 
 static Source *function_source(Binder *b, const AstFromItem *item, const TableFunc *func);
+static Source *
+host_source(Binder *b, const AstFromItem *item, const TableDef *table, const char *name);
 static const TableFunc *find_table_func(const Binder *b, const AstFromItem *item);
 
 static Source *
@@ -253,9 +256,12 @@ table_item(Binder *b, const AstFromItem *item)
     const TableFunc *func = find_table_func(b, item);
     bool known = func == NULL || catalog_view_table(b->ctx->catalog, item->schema.text,
                                                     item->name.text, NULL) != NULL;
-    if (!known) return function_source(b, item, func);
-    const TableDef *table = bind__find_table(b, &item->schema, &item->name);
+    const TableDef *table = known ? NULL : bind__virtual_table(b, NULL, item->name.text);
+    if (b->err != OK) return NULL;
+    if (!known && table == NULL) return function_source(b, item, func);
+    if (table == NULL) table = bind__find_table(b, &item->schema, &item->name);
     if (table == NULL) return NULL;
+    if (table->host != NULL) return host_source(b, item, table, name);
     if (table->is_view) {
         Query *query = bind__view(b, table);
         Source *source = query == NULL ? NULL : bind__query_source(b, query, name);
@@ -276,6 +282,28 @@ table_item(Binder *b, const AstFromItem *item)
                 found = true;
         }
         if (!found) return bind__fail(b, ERR_SQL, "no such index: %s", source->indexed_by);
+    }
+    return source;
+}
+
+/* A virtual table; arguments are values of its hidden columns. */
+static Source *
+host_source(Binder *b, const AstFromItem *item, const TableDef *table, const char *name)
+{
+    if (!bind__use_table(b, table, false)) return NULL;
+    Source *source = bind__table_source(b, table, name);
+    if (source == NULL) return NULL;
+    u32 hidden = 0;
+    for (u32 i = 0; i < table->column_count; i++)
+        hidden += table->column[i].hidden;
+    if (item->args.count > hidden) {
+        return bind__fail(b, ERR_SQL, "too many arguments on %s() - max %u", table->name, hidden);
+    }
+    source->arg_ast = &item->args;
+    source->not_indexed = item->not_indexed;
+    if (ast_name_present(&item->indexed_by)) {
+        return bind__fail(b, ERR_SQL, "no such index: %.*s", (int)item->indexed_by.text.bytes,
+                          item->indexed_by.text.p);
     }
     return source;
 }
@@ -315,10 +343,16 @@ static Source *
 function_item(Binder *b, const AstFromItem *item)
 {
     const TableFunc *func = find_table_func(b, item);
-    if (func != NULL) return function_source(b, item, func);
     bool schema_found;
     const TableDef *table = catalog_view_table(b->ctx->catalog, item->schema.text, item->name.text,
                                                &schema_found);
+    if (table == NULL || table->is_virtual) {
+        const TableDef *host = bind__virtual_table(b, table, item->name.text);
+        const char *name = host == NULL ? NULL : item_name(b, item);
+        if (name != NULL) return host_source(b, item, host, name);
+        if (b->err != OK) return NULL;
+    }
+    if (func != NULL) return function_source(b, item, func);
     if (table != NULL) {
         return bind__fail(b, ERR_SQL, "'%.*s' is not a function", (int)item->name.text.bytes,
                           item->name.text.p);
@@ -327,12 +361,53 @@ function_item(Binder *b, const AstFromItem *item)
                       item->name.text.p);
 }
 
+static FromItem *
+item_of(FromList *list, const Source *source)
+{
+    for (u32 i = 0; i < list->count; i++) {
+        FromItem *item = &list->item[i];
+        if (item->source == source) return item;
+        FromItem *inside = item->nested == NULL ? NULL : item_of(item->nested, source);
+        if (inside != NULL) return inside;
+    }
+    return NULL;
+}
+
+/* f(x) of a virtual table: hidden column = x, as a condition of its join. */
+static bool
+bind_host_arguments(Binder *b, Core *core, Source *source)
+{
+    FromItem *item = item_of(&core->from, source);
+    u32 column = 0;
+    ASSERT(item != NULL);
+    bool outer = (item->join & (AST_JOIN_LEFT | AST_JOIN_RIGHT)) != 0;
+    for (u32 k = 0; k < source->arg_ast->count; k++) {
+        while (!source->table->column[column].hidden)
+            column++;
+        PlanExpr *value = bind__expr(b, source->arg_ast->items[k]);
+        PlanExpr *plain = value == NULL ? NULL : bind__new(b, PX_PLUS, 1, (Span){0, 0});
+        if (plain == NULL) return false;
+        plain->arg[0] = value;
+        bind__finish(plain);
+        PlanExpr *key = bind__column(b, source, column++, (Span){0, 0});
+        PlanExpr *e = key == NULL ? NULL : bind__compare(b, PX_EQ, key, plain, (Span){0, 0});
+        if (e == NULL) return false;
+        if (outer) e->flags |= PX_FLAG_ON;
+        if (!bind__push(b, &item->on, e)) return false;
+    }
+    return true;
+}
+
 /* Arguments may name the tables beside the function. */
 static bool
 bind_arguments(Binder *b, Core *core)
 {
     for (u32 i = 0; i < core->source_count; i++) {
         Source *source = core->source[i];
+        if (source->arg_ast != NULL && source->kind == SOURCE_TABLE) {
+            if (!bind_host_arguments(b, core, source)) return false;
+            continue;
+        }
         for (u32 k = 0; source->arg_ast != NULL && k < source->arg_ast->count; k++) {
             if (!bind__push(b, &source->args, bind__expr(b, source->arg_ast->items[k])))
                 return false;

@@ -5,6 +5,7 @@
  * then the rows known by name (NEW, OLD, excluded), then the rowid, then result aliases.
  */
 #include "sql/bind/bind.h"
+#include "value/host_table.h"
 
 #include "value/collate.h"
 
@@ -425,6 +426,27 @@ bind__name(Binder *b, const AstExpr *ast)
 }
 
 const TableDef *
+bind__virtual_table(Binder *b, const TableDef *stored, Slice name)
+{
+    ErrMsg msg = {.sql_offset = -1};
+    if (b->ctx->find_virtual == NULL) {
+        if (stored == NULL) return NULL;
+        return bind__fail(b, ERR_SQL, "no such module: %s", stored->module);
+    }
+    const TableDef *table = b->ctx->find_virtual(b->ctx->virtual_arg, stored, name, &msg);
+    if (msg.err != OK && b->err == OK) {
+        b->err = msg.err;
+        err_move(b->msg, &msg);
+    }
+    err_clear(&msg);
+    if (table == NULL || b->err != OK) return NULL;
+    const struct HostTable *host = table->host;
+    if (b->fixed_schema != NULL && host->direct_only)
+        return bind__fail(b, ERR_SQL, "unsafe use of virtual table \"%s\"", table->name);
+    return table;
+}
+
+const TableDef *
 bind__find_table(Binder *b, const AstName *schema, const AstName *name)
 {
     const CatalogView *view = b->ctx->catalog;
@@ -436,7 +458,11 @@ bind__find_table(Binder *b, const AstName *schema, const AstName *name)
     } else {
         table = catalog_view_table(view, schema_text, name->text, &found);
     }
-    if (table != NULL) return table;
+    if (table != NULL && !table->is_virtual) return table;
+    bool names_main = schema_text.p == NULL ||
+                      slice_equal_nocase(schema_text, SLICE_LITERAL("main"));
+    if (table != NULL || names_main) table = bind__virtual_table(b, table, name->text);
+    if (table != NULL || b->err != OK) return table;
     if (schema_text.p != NULL) {
         bind__fail(b, ERR_SQL, "no such table: %.*s.%.*s", (int)schema_text.bytes, schema_text.p,
                    (int)name->text.bytes, name->text.p);

@@ -83,6 +83,11 @@ catalog_view_trigger(const CatalogView *view, Slice schema, Slice name, u32 *dat
 /* Number of the named database, or -1. */
 i32 catalog_view_database(const CatalogView *view, Slice schema);
 
+/* The definition of the virtual table `stored` with the columns that its module declares by the
+   CREATE TABLE `sql`.  It lives in `arena` and borrows from `stored`. */
+MUST_CHECK Err catalog_declared_table(const TableDef *stored, Slice sql, const CatalogEnv *env,
+                                      Arena *arena, TableDef *table_out, ErrMsg *msg);
+
 /* ---- header numbers: user_version, application_id, ... ---- */
 
 MUST_CHECK Err catalog_get_number(StoreTxn *txn, const char *name,
@@ -122,6 +127,8 @@ MUST_CHECK Err ddl_create_table_as(DdlContext *ddl, const AstCreateTable *ast, u
 /* Makes the row and an empty tree; the caller fills it (exec: index_build) from *index_out. */
 MUST_CHECK Err ddl_create_index(DdlContext *ddl, const AstCreateIndex *ast, Catalog **new_out,
                                 const IndexDef **index_out);
+/* The row of a virtual table; making the table itself is up to the session. */
+MUST_CHECK Err ddl_create_virtual(DdlContext *ddl, const AstCreateVirtual *ast, Catalog **new_out);
 MUST_CHECK Err ddl_create_view(DdlContext *ddl, const AstCreateView *ast, Catalog **new_out);
 MUST_CHECK Err ddl_create_trigger(DdlContext *ddl, const AstCreateTrigger *ast, Catalog **new_out);
 MUST_CHECK Err ddl_drop_table(DdlContext *ddl, const TableDef *table, Catalog **new_out);

@@ -42,7 +42,9 @@ parse_row(const UnitContext *context, CatalogUnit *unit, const SchemaRow *row,
                         &consumed, context->msg);
     if (err == ERR_NOMEM) return err;
     if (err != OK) return malformed(context, row, NULL);
-    if (*ast_out == NULL || (*ast_out)->kind != kind) {
+    bool is_virtual = *ast_out != NULL && (*ast_out)->kind == AST_STMT_CREATE_VIRTUAL &&
+                      kind == AST_STMT_CREATE_TABLE;
+    if (*ast_out == NULL || ((*ast_out)->kind != kind && !is_virtual)) {
         return malformed(context, row, "text of another kind");
     }
     return OK;
@@ -76,6 +78,8 @@ add_table(const UnitContext *context, CatalogUnit *unit, const SchemaRow *row)
     unit->table = table;
     /* A view's columns come from its SELECT, which only the binder can read. */
     if (table->is_view) return OK;
+    if (ast->kind == AST_STMT_CREATE_VIRTUAL)
+        return catalog__virtual_build(&unit->arena, ast->text, ast->u.create_virtual, table);
     err = catalog__table_build(context, &unit->arena, ast->text, ast->u.create_table, table);
     if (err != OK && err != ERR_NOMEM) return malformed(context, row, NULL);
     return err;

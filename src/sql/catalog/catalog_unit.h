@@ -52,6 +52,11 @@ MUST_CHECK Err catalog__table_build(const UnitContext *context, Arena *arena, Sl
 /* index_build.c: fill an IndexDef from CREATE INDEX. */
 MUST_CHECK Err catalog__index_build(const UnitContext *context, Arena *arena, Slice sql,
                                     const AstCreateIndex *ast, TableDef *table, IndexDef *index);
+/* virtual.c: module and arguments of CREATE VIRTUAL TABLE. */
+MUST_CHECK Err catalog__virtual_build(Arena *arena, Slice sql, const AstCreateVirtual *ast,
+                                      TableDef *table);
+/* ddl.c: may a table of that name be made? */
+MUST_CHECK Err catalog__table_name_is_free(DdlContext *ddl, const AstName *name);
 const Collation *catalog__collation(const CatalogEnv *env, Slice name);
 /* Put `index` first among the table's indexes. */
 MUST_CHECK Err catalog__table_add_index(Arena *arena, TableDef *table, IndexDef *index);

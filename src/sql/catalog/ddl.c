@@ -120,8 +120,8 @@ name_text(Arena *arena, const AstName *name)
     return arena_strndup(arena, name->text.p, name->text.bytes);
 }
 
-static Err
-table_name_is_free(DdlContext *ddl, const AstName *name)
+Err
+catalog__table_name_is_free(DdlContext *ddl, const AstName *name)
 {
     Err err = name_is_allowed(ddl, name);
     if (err != OK) return err;
@@ -246,7 +246,7 @@ ddl_create_table(DdlContext *ddl, const AstCreateTable *ast, Catalog **new_out)
 {
     ASSERT(ast->as_select == NULL);
     *new_out = NULL;
-    Err err = table_name_is_free(ddl, &ast->name);
+    Err err = catalog__table_name_is_free(ddl, &ast->name);
     if (err != OK) return err;
     Arena arena;
     arena_init(&arena, NULL);
@@ -269,7 +269,7 @@ ddl_create_table_as(DdlContext *ddl, const AstCreateTable *ast, u32 column_count
                     const char *const *name, const char *const *type, Catalog **new_out)
 {
     *new_out = NULL;
-    Err err = table_name_is_free(ddl, &ast->name);
+    Err err = catalog__table_name_is_free(ddl, &ast->name);
     if (err != OK) return err;
     Buf sql = {0};
     size_t width = 0;
@@ -301,7 +301,7 @@ Err
 ddl_create_view(DdlContext *ddl, const AstCreateView *ast, Catalog **new_out)
 {
     *new_out = NULL;
-    Err err = table_name_is_free(ddl, &ast->name);
+    Err err = catalog__table_name_is_free(ddl, &ast->name);
     if (err != OK) return err;
     Arena arena;
     arena_init(&arena, NULL);
@@ -371,6 +371,9 @@ index_table(DdlContext *ddl, const AstCreateIndex *ast, const TableDef **table_o
         return err_set(ddl->msg, ERR_SQL, "table %s may not be indexed", table->name);
     }
     if (table->is_view) return err_set(ddl->msg, ERR_SQL, "views may not be indexed");
+    if (table->is_virtual) {
+        return err_set(ddl->msg, ERR_SQL, "virtual tables may not be indexed");
+    }
     name = ast->name.text;
     if (catalog_find_table(ddl->old, name) != NULL) {
         return err_set(ddl->msg, ERR_SQL, "there is already a table named %.*s", (int)name.bytes,
@@ -428,6 +431,8 @@ trigger_table(DdlContext *ddl, const AstCreateTrigger *ast, const TableDef **tab
     }
     if (table->is_system)
         return err_set(ddl->msg, ERR_SQL, "cannot create trigger on system table");
+    if (table->is_virtual)
+        return err_set(ddl->msg, ERR_SQL, "cannot create triggers on virtual tables");
     if (table->is_view && ast->time != AST_TRIGGER_INSTEAD) {
         return err_set(ddl->msg, ERR_SQL, "cannot create %s trigger on view: %.*s",
                        ast->time == AST_TRIGGER_BEFORE ? "BEFORE" : "AFTER", (int)name.bytes,
@@ -481,7 +486,7 @@ ddl_drop_table(DdlContext *ddl, const TableDef *table, Catalog **new_out)
     }
     CatalogUnit *before = catalog__unit_of(ddl->old, text_slice(table->name));
     Err err = OK;
-    if (!table->is_view) {
+    if (!table->is_view && !table->is_virtual) {
         for (u32 i = 0; err == OK && i < table->index_count; i++)
             err = store_tree_drop(ddl->txn, table->index[i]->tree);
         if (err == OK) err = store_tree_drop(ddl->txn, table->tree);

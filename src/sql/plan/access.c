@@ -195,9 +195,8 @@ term_probes(Binder *b, Join *join, Unit *unit, u32 number)
     }
 }
 
-/* May a term serve the look-ups of this unit?  Outer joins keep WHERE terms out. */
-static bool
-term_serves(const Join *join, u32 unit, const Term *term)
+bool
+plan__term_serves(const Join *join, u32 unit, const Term *term)
 {
     if (term->on) return term->unit == unit;
     u8 joined = join->unit[unit].join;
@@ -209,10 +208,11 @@ bool
 plan__find_probes(Binder *b, Join *join, u32 unit)
 {
     Unit *u = &join->unit[unit];
+    if (plan__is_host(u)) return plan__host_terms(b, join, unit);
     if (u->source == NULL || u->source->kind != SOURCE_TABLE || b->ctx->plain) return true;
     for (u32 i = 0; i < join->term_count; i++) {
         if ((join->term[i].mask & u->mask) == 0) continue;
-        if (!term_serves(join, unit, &join->term[i])) continue;
+        if (!plan__term_serves(join, unit, &join->term[i])) continue;
         if (!term_probes(b, join, u, i)) return false;
     }
     return true;
@@ -305,7 +305,7 @@ partial_holds(const Join *join, u32 unit, const ExprList *where)
     for (u32 w = 0; w < where->count; w++) {
         bool proven = false;
         for (u32 i = 0; i < join->term_count && !proven; i++) {
-            if (!term_serves(join, unit, &join->term[i])) continue;
+            if (!plan__term_serves(join, unit, &join->term[i])) continue;
             proven = term_implies(join->term[i].expr, where->items[w]);
         }
         if (!proven) return false;
@@ -868,6 +868,10 @@ plan__choose_access(Binder *b, Join *join, u32 unit, u64 done, Access *best_out,
         scan.cost = u->rows * COST_ROW;
         scan.rows *= filter_part(&c, &scan);
         *best_out = scan;
+        return;
+    }
+    if (plan__is_host(u)) {
+        plan__host_choose(b, join, unit, done, best_out, want_order, ordered_out);
         return;
     }
     const TableDef *table = u->source->table;

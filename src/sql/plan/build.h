@@ -10,6 +10,7 @@
 #pragma once
 
 #include "sql/bind/bind.h"
+#include "value/host_table.h"
 
 typedef struct WholeRow {
     const Source *source;
@@ -98,6 +99,29 @@ typedef struct Probe {
     const Collation *collation;
 } Probe;
 
+/* ---- host_access.c: virtual tables ---- */
+
+typedef enum HostTermKind { HOST_TERM_VALUE, HOST_TERM_LIST, HOST_TERM_SUB } HostTermKind;
+
+/* A term that a virtual table is offered. */
+typedef struct HostTerm {
+    u32 term;
+    i32 column;
+    u8 op;   /* HostOp */
+    u8 kind; /* HostTermKind */
+    u8 affinity;
+    bool exact;            /* The constraint says all that the term says. */
+    const PlanExpr *value; /* Bound; lists: the IN itself; NULL: none. */
+    u64 mask;              /* Sources that the value reads. */
+    const Collation *collation;
+} HostTerm;
+
+/* What a virtual table answered. */
+typedef struct HostAccess {
+    HostIndex index;
+    const Query *limit; /* Whose LIMIT and OFFSET stand behind the terms; NULL: none. */
+} HostAccess;
+
 #define ACCESS_KEYS_MAX 24u /* Key columns of an index that look-ups use. */
 
 typedef struct Access {
@@ -108,6 +132,7 @@ typedef struct Access {
     u16 eq[ACCESS_KEYS_MAX]; /* Probe numbers */
     i32 low, high;           /* Probe numbers, -1: none */
     u32 or_term;             /* OR union: term number + 1 */
+    HostAccess *host;        /* Virtual tables. */
     f64 cost, rows;
 } Access;
 
@@ -129,6 +154,13 @@ void plan__or_choose(Binder *b, Join *join, u32 unit, u64 done, Access *best);
 PlanNode *plan__or_node(Binder *b, Join *join, u32 unit, const Access *access, u64 done,
                         Layout *layout, Env *outside);
 PlanNode *plan__scan_node(Binder *b, Join *join, u32 unit, const Access *access, Env *env);
+/* May a term serve the look-ups of this unit?  Outer joins keep WHERE terms out. */
+bool plan__term_serves(const Join *join, u32 unit, const Term *term);
+/* host_access.c */
+bool plan__host_terms(Binder *b, Join *join, u32 unit);
+void plan__host_choose(Binder *b, Join *join, u32 unit, u64 done, Access *best_out, bool want_order,
+                       Access *ordered_out);
+PlanNode *plan__host_node(Binder *b, Join *join, u32 unit, const Access *access, Env *env);
 /* The index with the fewest bytes a row, if it is smaller than the table; NULL: none. */
 const IndexDef *plan__smallest_index(const TableDef *table);
 f64 plan__table_rows(Binder *b, const TableDef *table);
@@ -155,6 +187,8 @@ struct Unit {
     } choice[4];
     u32 choice_next;
     struct OrUnion *or_union; /* OR terms that look-ups can serve. */
+    HostTerm *host_term;      /* Virtual tables. */
+    u32 host_term_count, host_term_capacity;
 };
 
 struct Join {
@@ -168,6 +202,7 @@ struct Join {
     u32 where_from;              /* WHERE terms wait for this position. */
     bool no_or;                  /* A branch of an OR. */
     bool for_write;              /* UPDATE, DELETE: the target's scan. */
+    const bool *host_unchanged;  /* By column: only written back (virtual tables); may be NULL. */
     const Query *order_of;       /* ORDER BY that an index may satisfy; NULL: none wanted. */
     const ExprList *order_group; /* Or GROUP BY, or DISTINCT's columns. */
     bool sorted;                 /* Out: the rows come in the wanted order. */
@@ -175,6 +210,14 @@ struct Join {
     f64 limit_rows; /* 0: unknown */
     f64 first_rows; /* So many rows will be asked for; 0: all. */
 };
+
+/* Is it a virtual table? */
+static inline bool
+plan__is_host(const Unit *unit)
+{
+    return unit->source != NULL && unit->source->kind == SOURCE_TABLE &&
+           unit->source->table->host != NULL;
+}
 
 /* Which terms concern the unit. */
 bool plan__unit_terms(Binder *b, Join *join, u32 unit);
@@ -286,6 +329,12 @@ const TableDef *plan__view_table(Binder *b, const TableDef *view, Query **query_
 bool plan__columns(Binder *b, const QueryColumn *column, u32 count);
 /* Does the expression read that column of the source? */
 bool plan__reads_column(const PlanExpr *e, const Source *source, u32 column);
+
+/* write_host.c: virtual tables.  `core` has the target and FROM, WHERE bound; sets NULL: DELETE. */
+bool plan__host_may_write(Binder *b, const TableDef *table);
+bool plan__host_insert(Binder *b, Target *target, const AstInsert *ast);
+bool plan__host_change(Binder *b, Core *core, Target *target, const SetList *sets,
+                       const AstResults *returning);
 
 /* A plan with nothing in it; planner.c. */
 MUST_CHECK Err plan__new(const PlanContext *ctx, Slice sql, Plan **plan_out, ErrMsg *msg);

@@ -140,7 +140,7 @@ lone_aggregate(const Core *core)
 {
     if (core->has_group_by || core->having != NULL || core->agg_count != 1) return NULL;
     if (core->from.count != 1 || core->source_count != 1 || core->source[0]->flat) return NULL;
-    if (core->source[0]->kind != SOURCE_TABLE) return NULL;
+    if (core->source[0]->kind != SOURCE_TABLE || core->source[0]->table->host != NULL) return NULL;
     const BoundAgg *agg = core->agg[0];
     return agg->filter != NULL || agg->distinct || agg->order_count > 0 ? NULL : agg;
 }
@@ -318,7 +318,7 @@ sort_node(Top *top)
     node->u.sort.key = top->key;
     if (top->query->limit != NULL) {
         node->u.sort.limit = plan__lower(b, top->query->limit, NULL);
-        if (top->query->offset != NULL)
+        if (top->query->offset != NULL && !top->query->offset_done)
             node->u.sort.offset = plan__lower(b, top->query->offset, NULL);
     }
     return b->err == OK ? node : NULL;
@@ -334,7 +334,8 @@ plan__limit(Binder *b, PlanNode *input, const Query *query)
     node->klass = input->klass;
     node->rows = input->rows;
     if (query->limit != NULL) node->u.limit.limit = plan__lower(b, query->limit, NULL);
-    if (query->offset != NULL) node->u.limit.offset = plan__lower(b, query->offset, NULL);
+    if (query->offset != NULL && !query->offset_done)
+        node->u.limit.offset = plan__lower(b, query->offset, NULL);
     return b->err == OK ? node : NULL;
 }
 

@@ -187,6 +187,7 @@ explain_below(Explain *x, const PlanNode *node, i64 parent)
         break;
     }
     case PLAN_TABLE_FUNC:
+    case PLAN_HOST_SCAN:
     case PLAN_COUNT: add_line(x, parent, node->eqp); break;
     default:
         if (node->input != NULL) explain_node(x, node->input, parent);
@@ -220,7 +221,7 @@ explain_node(Explain *x, const PlanNode *node, i64 parent)
         return;
     }
     if (node->eqp != NULL && node->kind != PLAN_SCAN && node->kind != PLAN_COUNT &&
-        node->kind != PLAN_TABLE_FUNC) {
+        node->kind != PLAN_TABLE_FUNC && node->kind != PLAN_HOST_SCAN) {
         /* A subquery of FROM stands above its body; what scans it comes later. */
         explain_below(x, node, add_line(x, parent, node->eqp));
         const char *name = strchr(node->eqp, ' ');

@@ -57,17 +57,21 @@ walk_keys(Finish *f, const PlanSortKey *keys, u32 count, u64 *reads)
 }
 
 static void
+walk_part(Finish *f, const PlanKeyPart *part, u64 *reads)
+{
+    walk_expr(f, part->value, reads);
+    walk_list(f, part->in_list, part->in_count, reads);
+    if (part->in_sub == NULL) return;
+    for (u32 k = 0; k < part->in_sub->bind_count; k++)
+        walk_expr(f, part->in_sub->bind_expr[k], reads);
+    walk_sub(f, part->in_sub, reads);
+}
+
+static void
 walk_scan(Finish *f, const PlanScan *scan, u64 *reads)
 {
-    for (u32 i = 0; i < scan->eq_count; i++) {
-        walk_expr(f, scan->eq[i].value, reads);
-        walk_list(f, scan->eq[i].in_list, scan->eq[i].in_count, reads);
-        if (scan->eq[i].in_sub == NULL) continue;
-        const PlanSub *sub = scan->eq[i].in_sub;
-        for (u32 k = 0; k < sub->bind_count; k++)
-            walk_expr(f, sub->bind_expr[k], reads);
-        walk_sub(f, scan->eq[i].in_sub, reads);
-    }
+    for (u32 i = 0; i < scan->eq_count; i++)
+        walk_part(f, &scan->eq[i], reads);
     walk_expr(f, scan->low, reads);
     walk_expr(f, scan->high, reads);
     walk_expr(f, scan->filter, reads);
@@ -117,6 +121,10 @@ walk_own(Finish *f, PlanNode *node, u64 *reads)
     case PLAN_RECURSIVE:
         walk_node(f, node->u.recursive.initial, reads);
         walk_node(f, node->u.recursive.step, reads);
+        break;
+    case PLAN_HOST_SCAN:
+        for (u32 i = 0; i < node->u.host_scan.arg_count; i++)
+            walk_part(f, &node->u.host_scan.arg[i].part, reads);
         break;
     case PLAN_TABLE_FUNC:
         walk_list(f, node->u.table_func.arg, node->u.table_func.arg_count, reads);

@@ -25,7 +25,7 @@ static f64
 unit_rows(Binder *b, const Source *source)
 {
     switch (source->kind) {
-    case SOURCE_TABLE: return plan__table_rows(b, source->table);
+    case SOURCE_TABLE: return source->table->host ? 25 : plan__table_rows(b, source->table);
     case SOURCE_QUERY:
     case SOURCE_CTE: {
         const Query *query = source->query;
@@ -149,7 +149,9 @@ unit_node(Binder *b, Join *join, u32 number, const Access *access, u64 done, Lay
     }
     Source *source = u->source;
     PlanNode *node = NULL;
-    if (source->kind == SOURCE_TABLE) {
+    if (plan__is_host(u)) {
+        node = plan__host_node(b, join, number, access, outside);
+    } else if (source->kind == SOURCE_TABLE) {
         node = access->or_term != 0 ? plan__or_node(b, join, number, access, done, layout, outside)
                                     : plan__scan_node(b, join, number, access, outside);
     } else if (source->kind == SOURCE_FUNCTION) {

@@ -40,6 +40,7 @@ plan__unit_terms(Binder *b, Join *join, u32 unit)
     }
     u->relevant &= ~u->mask;
     if (u->source != NULL && u->source->kind == SOURCE_FUNCTION) u->no_hash = true;
+    if (plan__is_host(u)) u->no_hash = true;
     return true;
 }
 
@@ -187,6 +188,8 @@ plan__find_order(Binder *b, Join *join, Step *steps, bool want_order)
     if (n == 1 && !want_order) {
         steps[0].unit = 0;
         plan__choose_access(b, join, 0, 0, &steps[0].access, false, NULL);
+        if (b->err == OK && steps[0].access.cost == INFINITY && plan__is_host(&join->unit[0]))
+            bind__fail(b, ERR_SQL, "no query solution");
         return b->err == OK;
     }
     u32 width = n <= 1 ? 2 : WIDTH;
@@ -202,7 +205,8 @@ plan__find_order(Binder *b, Join *join, Step *steps, bool want_order)
                    width);
         if (b->err != OK) return false;
         if (counts[l + 1] == 0) {
-            bind__fail(b, ERR_INTERNAL, "no order of the joined tables found");
+            /* A virtual table that takes none of the constraints it could have. */
+            bind__fail(b, ERR_SQL, "no query solution");
             return false;
         }
     }

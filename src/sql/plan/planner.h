@@ -57,6 +57,11 @@ typedef struct PlanContext {
     /* Table-valued functions by name; NULL result: none.  May be NULL. */
     const TableFunc *(*find_table_func)(void *arg, Slice name);
     void *table_func_arg;
+    /* The definition of a virtual table with its columns, made by the module that it names; or
+       with `stored` NULL, the table that a module of that name stands for by itself (NULL without
+       an error: there is none).  It lives as long as a plan that is not stale. */
+    const TableDef *(*find_virtual)(void *arg, const TableDef *stored, Slice name, ErrMsg *msg);
+    void *virtual_arg;
     /* Rows of a table as far as known; NULL or a negative answer: unknown. */
     f64 (*table_rows)(void *arg, const TableDef *table);
     void *rows_arg;

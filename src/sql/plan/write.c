@@ -245,6 +245,7 @@ plan__insert(Binder *b, const AstInsert *ast)
         bind__fail(b, ERR_SQL, "cannot UPSERT a view");
         return false;
     }
+    if (table->host != NULL) return plan__host_insert(b, &target, ast);
     if (table->autoincrement) {
         target.write->sequence = catalog_view_table(b->ctx->catalog, bind__text(table->schema),
                                                     SLICE_LITERAL("sqlite_sequence"), NULL);

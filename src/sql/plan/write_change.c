@@ -223,6 +223,8 @@ plan__update(Binder *b, const AstUpdate *ast)
     if (!good) return false;
     write->set_count = sets.count;
     write->set_column = sets.column;
+    if (table->host != NULL)
+        return plan__host_change(b, change.core, &target, &sets, &ast->returning);
     /* The scan needs what WHERE needs; SET reads the row as the row program loads it. */
     Join join = {0};
     u8 *used = target.source->used;
@@ -266,6 +268,8 @@ plan__delete(Binder *b, const AstDelete *ast)
     bind__scope_pop(b);
     if (!good) return false;
     PlanWrite *write = target.write;
+    if (table->host != NULL)
+        return plan__host_change(b, change.core, &target, NULL, &ast->returning);
     Join join = {0};
     write->source = change_source(b, &change, &target, &join, false);
     if (write->source == NULL) return false;

@@ -25,7 +25,7 @@ plan__target_table(Binder *b, const AstTarget *ast)
                 strncmp(table->name, "sqlite_stat", 11) == 0;
     if (table->is_system && !data && !b->ctx->writable_schema)
         return bind__fail(b, ERR_SQL, "table %s may not be modified", table->name);
-    return table;
+    return plan__host_may_write(b, table) ? table : NULL;
 }
 
 const TableDef *
