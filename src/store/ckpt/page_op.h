@@ -21,8 +21,9 @@
  * cannot load the old one and be overlooked (store-protocols, hole 2).
  *
  * Every page of a store's file begins with the fields of NodeHead up to `epoch`, whatever follows.
- * PAGE_EPOCH_NONE there: the page belongs to no tree (new and not used yet, or merged away); it
- * enters no checkpoint and is not written.
+ * A page of another kind than NodeHead's has another `level` than 0.  PAGE_EPOCH_NONE there: the
+ * page belongs to no tree (new and not used yet, or merged away); it enters no checkpoint and is
+ * not written.
  *
  * Tasks: any number.
  */

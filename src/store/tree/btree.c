@@ -220,15 +220,34 @@ typedef struct VerifyRun {
     u32 next_right[16]; /* By level: the node that must come next. */
 } VerifyRun;
 
-static bool
-fences_equal(Node node, const NodeFences *wanted)
-{
-    NodeFences fences = node_fences(node);
-    return slice_equal(fences.low, wanted->low) && fences.has_high == wanted->has_high &&
-           (!fences.has_high || slice_equal(fences.high, wanted->high));
-}
+/* What was found of a page: it may end before what was wanted, if its separator is not posted yet
+   (or not any more); then its right sibling goes on from there. */
+typedef struct Verified {
+    u32 right;
+    u32 high_bytes;
+    bool ends_early;
+    u8 high[STORE_KEY_BYTES_MAX];
+} Verified;
 
-static Err verify_page(VerifyRun *run, u32 page_id, u8 level, const NodeFences *wanted);
+static Err
+verify_page(VerifyRun *run, u32 page_id, u8 level, const NodeFences *wanted, Verified *found);
+
+/* The child, and what follows it up to the upper fence without a separator in the parent. */
+static Err
+verify_child(VerifyRun *run, u32 child, u8 level, NodeFences part)
+{
+    Verified *found = MEM_NEW_ARRAY(Verified, 2);
+    if (found == NULL) return ERR_NOMEM;
+    Err err = OK;
+    for (u32 i = 0; err == OK && run->what == NULL; i ^= 1) {
+        err = verify_page(run, child, level, &part, &found[i]);
+        if (!found[i].ends_early) break;
+        part.low = (Slice){found[i].high, found[i].high_bytes};
+        child = found[i].right;
+    }
+    mem_free(found);
+    return err;
+}
 
 static Err
 verify_children(VerifyRun *run, Node node)
@@ -246,16 +265,39 @@ verify_children(VerifyRun *run, Node node)
             part.has_high = true;
         }
         u32 child = i == 0 ? head->child_low : node_slots(node)[i - 1].child;
-        err = verify_page(run, child, (u8)(head->level - 1), &part);
+        err = verify_child(run, child, (u8)(head->level - 1), part);
     }
     return err;
 }
 
+/* What is wrong with the node itself, or with its place. */
+static const char *
+verify_node(VerifyRun *run, Node node, u32 page_id, u8 level, const NodeFences *wanted)
+{
+    const NodeHead *head = node_head(node);
+    const char *what = node_verify(node);
+    if (what != NULL) return what;
+    if (head->tree_id != run->tree->tree_id || head->page_id != page_id) return "a foreign page";
+    if (head->level != level) return "a page of a wrong level";
+    if ((head->flags & NODE_FLAG_DEAD) != 0) return "a dead page in the tree";
+    NodeFences fences = node_fences(node);
+    if (!slice_equal(fences.low, wanted->low)) return "fences differ from the parent's separators";
+    if (!fences.has_high && wanted->has_high) return "a node without an end";
+    if (fences.has_high && wanted->has_high && slice_compare(fences.high, wanted->high) > 0) {
+        return "a node reaches beyond its parent's separator";
+    }
+    u32 expected = run->next_right[level];
+    if (expected != 0 && expected != page_id) return "right links differ from the parents";
+    run->next_right[level] = head->right;
+    return (head->right == NODE_PAGE_NONE) != !fences.has_high ? "a right link astray" : NULL;
+}
+
 static Err
-verify_page(VerifyRun *run, u32 page_id, u8 level, const NodeFences *wanted)
+verify_page(VerifyRun *run, u32 page_id, u8 level, const NodeFences *wanted, Verified *found)
 {
     Btree *tree = run->tree;
     PageView view;
+    found->ends_early = false;
     if (level >= COUNT_OF(run->next_right)) run->what = "a tree too high";
     u8 *page = (u8 *)mem_alloc_aligned(64, tree->page_bytes);
     Err err = page == NULL ? ERR_NOMEM : pool_view(tree->file, page_id, true, &view);
@@ -263,20 +305,17 @@ verify_page(VerifyRun *run, u32 page_id, u8 level, const NodeFences *wanted)
     rt_copy_racy(page, view.bytes, tree->page_bytes);
     if (!pool_view_end(&view)) run->what = "somebody writes";
     Node node = {page, tree->page_bytes};
-    const NodeHead *head = node_head(node);
-    const char *what = node_verify(node);
-    if (what != NULL) run->what = what;
-    if (head->tree_id != tree->tree_id || head->page_id != page_id) run->what = "a foreign page";
-    if (head->level != level) run->what = "a page of a wrong level";
-    if ((head->flags & NODE_FLAG_DEAD) != 0) run->what = "a dead page in the tree";
-    if (!fences_equal(node, wanted)) run->what = "fences differ from the parent's separators";
-    u32 expected = run->next_right[level];
-    if (expected != 0 && expected != page_id) run->what = "right links differ from the parents";
-    run->next_right[level] = head->right;
-    if ((head->right == NODE_PAGE_NONE) != !wanted->has_high) run->what = "a right link astray";
+    if (run->what == NULL) run->what = verify_node(run, node, page_id, level, wanted);
     if (run->what != NULL) goto done;
+    NodeFences fences = node_fences(node);
+    if (fences.has_high && (!wanted->has_high || !slice_equal(fences.high, wanted->high))) {
+        found->ends_early = true;
+        found->right = node_head(node)->right;
+        found->high_bytes = (u32)fences.high.bytes;
+        memcpy(found->high, fences.high.p, fences.high.bytes);
+    }
     if (level == 0) {
-        run->entries += head->count;
+        run->entries += node_head(node)->count;
     } else {
         err = verify_children(run, node);
     }
@@ -296,7 +335,7 @@ btree_verify(Btree *tree, const char **what_out, u64 *entries_out)
     u8 level = node_head(btree_node(tree, &view))->level;
     (void)pool_view_end(&view);
     NodeFences all = {0};
-    err = verify_page(&run, tree->root, level, &all);
+    err = verify_child(&run, tree->root, level, all);
     *what_out = run.what;
     *entries_out = run.entries;
     return err;
