@@ -11,7 +11,7 @@ SLT_DATA      ?= ../shared/slt
 T             ?=
 SEED          ?=
 
-.PHONY: all setup run test check asan ubsan tsan slt sim fuzz bench fmt install clean help
+.PHONY: all setup run test check asan ubsan tsan slt sqlite-files sim fuzz bench fmt install clean help
 .NOTPARALLEL:
 
 all: build-release ## optimised weft, weftd, libweft.so, libsqlite3.so.0 in build/release
@@ -45,6 +45,9 @@ asan ubsan tsan: setup ## the tests under one sanitizer
 slt: full-release ## all sqllogictest files of SLT_DATA, else the sample in the repository
 	@python3 tests/slt/run.py --build build/release --data $(SLT_DATA)
 
+sqlite-files: build-release ## 200 generated SQLite files through import and export; SQLite compares
+	@python3 tests/transfer/roundtrip.py --weft build/release/weft --files 200
+
 sim: full-debug ## simulator workloads; SEED=n replays one run
 	@python3 tools/run_tests.py sim $(if $(SEED),--seed $(SEED))
 
@@ -64,5 +67,5 @@ clean: ## remove every build
 	@rm -rf build
 
 help: ## this list
-	@sed -n 's/^\([a-z][a-z ]*\):.*## /\1\t/p' Makefile | sort | while IFS="$$(printf '\t')" read -r name text; do \
+	@sed -n 's/^\([a-z][a-z -]*\):.*## /\1\t/p' Makefile | sort | while IFS="$$(printf '\t')" read -r name text; do \
 	    printf '  %-16s %s\n' "$$name" "$$text"; done

@@ -7,11 +7,14 @@
 #include "rt/host.h"
 #include "rt/task.h"
 #include "shell/shell.h"
+#include "tools/tools.h"
 
 #define COMMANDS_MAX 64
 
 static const char usage_text[] =
     "usage: weft [options] [FILE [SQL]]\n"
+    "       weft import APP.db APP.weft    make a Weft database from a SQLite file\n"
+    "       weft export APP.weft APP.db    the other way\n"
     "\n"
     "Runs SQL and dot commands on a Weft database file (none: one in memory) from SQL, standard "
     "input\n"
@@ -201,6 +204,9 @@ main(int argc, char **argv)
     Setup setup = {0};
     Shell shell = {0};
     rt_program_init();
+    /* A file of that name is still opened by "./import". */
+    if (argc > 1 && strcmp(argv[1], "import") == 0) return tools_import(argc - 2, argv + 2);
+    if (argc > 1 && strcmp(argv[1], "export") == 0) return tools_export(argc - 2, argv + 2);
     (void)mode_set(&shell, "list");
     int status = arguments_take(&shell, &setup, argc, argv);
     if (status == 0 && !setup.done) {

@@ -115,19 +115,56 @@ file_take(StoreFile *file, const StoreOptions *options, ErrMsg *msg)
                    file->name);
 }
 
+/* A path as a shell takes it. */
+static Err
+append_quoted(Buf *text, const char *path, size_t bytes, const char *ending)
+{
+    bool plain = true;
+    for (size_t i = 0; i < bytes; i++) {
+        char c = path[i];
+        plain = plain && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+                          c == '/' || (c >= '0' && c <= '9') || c == '_' || (c == '-' && i > 0));
+    }
+    Err err = plain ? OK : buf_append_byte(text, '\'');
+    for (size_t i = 0; err == OK && i < bytes; i++)
+        err = path[i] == '\'' ? buf_append_text(text, "'\\''") : buf_append(text, &path[i], 1);
+    if (err == OK) err = buf_append_text(text, ending);
+    return err == OK && !plain ? buf_append_byte(text, '\'') : err;
+}
+
+/* A SQLite database: say which command brings its contents over. */
+static Err
+foreign_sqlite(const char *path, ErrMsg *msg)
+{
+    Buf text = {0};
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    bool ending = dot != NULL && (slash == NULL || dot > slash + 1) && strcmp(dot, ".weft") != 0;
+    Err err = buf_printf(&text,
+                         "%s is a SQLite database; to bring its contents over run: "
+                         "weft import ",
+                         path);
+    if (err == OK) err = append_quoted(&text, path, strlen(path), "");
+    if (err == OK) err = buf_append_byte(&text, ' ');
+    if (err == OK)
+        err = append_quoted(&text, path, ending ? (size_t)(dot - path) : strlen(path), ".weft");
+    if (err == OK)
+        err_set(msg, ERR_NOTADB, "%.*s", (int)text.bytes, (const char *)text.p);
+    else
+        err_set(msg, ERR_NOTADB, "%s is a SQLite database", path);
+    buf_free(&text);
+    return ERR_NOTADB;
+}
+
 /* The file has no head of ours: say what it is. */
 static Err
-foreign(const StoreFile *file, u64 size_bytes, ErrMsg *msg)
+foreign(const Store *store, const StoreFile *file, u64 size_bytes, ErrMsg *msg)
 {
     u8 magic[SQLITE_MAGIC_BYTES] = {0};
     size_t got;
     Err err = rt_file_read(file->file, 0, magic, sizeof(magic), &got, msg);
     if (err != OK) return err;
     if (got == sizeof(magic) && memcmp(magic, SQLITE_MAGIC, sizeof(magic)) == 0) {
-        return err_set(msg, ERR_NOTADB,
-                       "%s is a SQLite database; to bring its contents over run: "
-                       "weft import %s NEW.weft",
-                       file->name, file->name);
+        return foreign_sqlite(store->path, msg);
     }
     bool ours = false;
     for (u32 copy = 0; copy < 4; copy++) {
@@ -231,7 +268,8 @@ file__open(Store *store, const StoreOptions *options, ErrMsg *msg)
     } else if (err == OK) {
         bool found;
         err = image_head_read(file->file, &file->head, &found, msg);
-        if (err == OK) err = found ? open_image(store, file, msg) : foreign(file, size_bytes, msg);
+        if (err == OK)
+            err = found ? open_image(store, file, msg) : foreign(store, file, size_bytes, msg);
     }
     if (err != OK) {
         wal_close(store->wal);

@@ -98,6 +98,12 @@ MUST_CHECK Err catalog_set_number(StoreTxn *txn, const char *name, i64 number);
 MUST_CHECK Err catalog_copy_rows(StoreTxn *from, TreeId from_tree, StoreTxn *to, TreeId to_tree,
                                  const TreeId *new_tree, u32 trees);
 
+/* Write one row as it is, for loading whole schemas: `type` is "table", "index", "view" or
+   "trigger" (else ERR_CORRUPT), `sql` may be NULL.  Nothing is checked before the next
+   catalog_load(). */
+MUST_CHECK Err catalog_load_row(StoreTxn *txn, TreeId schema_tree, i64 rowid, const char *type,
+                                const char *name, const char *table, TreeId tree, const char *sql);
+
 /* ---- DDL ---- */
 
 /*

@@ -167,3 +167,15 @@ catalog_copy_rows(StoreTxn *from, TreeId from_tree, StoreTxn *to, TreeId to_tree
     arena_free(&arena);
     return err;
 }
+
+Err
+catalog_load_row(StoreTxn *txn, TreeId schema_tree, i64 rowid, const char *type, const char *name,
+                 const char *table, TreeId tree, const char *sql)
+{
+    for (u32 i = 0; i < COUNT_OF(type_names); i++) {
+        if (strcmp(type, type_names[i]) != 0) continue;
+        SchemaRow row = {rowid, (RowType)i, name, table, tree, sql};
+        return catalog__row_insert(txn, schema_tree, &row);
+    }
+    return ERR_CORRUPT;
+}

@@ -435,7 +435,12 @@ set_default(TableBuild *build, ColumnDef *column, const AstConstraint *source)
     if (column->default_sql == NULL) return ERR_NOMEM;
     Err err = literal_value(build->arena, source->expr, &column->default_value);
     if (err != OK) return err;
-    return cell_apply_affinity(&column->default_value, (Affinity)column->affinity, build->arena);
+    /* SQLite reads the literal's text for rows older than the column: without an affinity 2.0 is
+       the integer 2 there, though an INSERT stores the real. */
+    Affinity affinity = (Affinity)column->affinity;
+    if (affinity == AFFINITY_BLOB && cell_is_number(&column->default_value))
+        affinity = AFFINITY_NUMERIC;
+    return cell_apply_affinity(&column->default_value, affinity, build->arena);
 }
 
 static Err

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""roundtrip.py -- SQLite files through weft import and weft export come out the same.
+
+Method: generate files of every page size, encoding, vacuum mode and shape (sqlite_files.py); import
+each, export it again, and let SQLite compare: `.dump` of both, every row of every table with its
+types, the rows of the schema, the header's numbers; `PRAGMA integrity_check` must say ok.
+"""
+import argparse
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import sqlite_files  # noqa: E402  pylint: disable=wrong-import-position
+
+
+class Different(Exception):
+    """What differs."""
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, check=False, timeout=600)
+    if done.returncode != 0 or done.stderr:
+        raise Different(f"{command[:3]}: status {done.returncode}: {done.stderr.decode()[:2000]}")
+    return done.stdout
+
+
+def same(what, a, b):
+    if a != b:
+        at = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+        raise Different(f"{what}: {a[max(0, at - 60):at + 60]!r}\nbecame {b[max(0, at - 60):at + 60]!r}")
+
+
+def bits(value):
+    """A value that compares equal only to itself: 1 is not 1.0."""
+    return (type(value).__name__, repr(value))
+
+
+def contents(path):
+    """Everything SQLite shows of a file."""
+    db = sqlite3.connect(path)
+    db.text_factory = bytes
+    found = {}
+    schema = db.execute("SELECT rowid, type, name, tbl_name, sql FROM sqlite_schema").fetchall()
+    found["schema"] = schema
+    for pragma in ("user_version", "application_id", "encoding", "page_size", "auto_vacuum"):
+        found[pragma] = db.execute(f"PRAGMA {pragma}").fetchall()
+    for _, kind, name, _, sql in schema:
+        if kind != b"table":
+            continue
+        name = sqlite_files.quote(name.decode())
+        columns = {row[1].lower() for row in db.execute(f"PRAGMA table_xinfo({name})")}
+        free = [a for a in ("rowid", "oid", "_rowid_") if a.encode() not in columns]
+        keyed = b"WITHOUT ROWID" in sql.upper()
+        rowid = "" if keyed or not free else f"{free[0]}, "
+        rows = db.execute(f"SELECT {rowid}* FROM {name}").fetchall()
+        # SQLite writes -0.0 in a column of REAL affinity as 0 and shows 0.0.
+        found["rows of " + name] = [[bits(0.0 if v == 0.0 and isinstance(v, float) else v) for v in row]
+                                    for row in rows]
+    db.close()
+    return found
+
+
+def check_file(weft, source, folder):
+    middle, back = os.path.join(folder, "middle.weft"), os.path.join(folder, "back.db")
+    files = {name: open(os.path.join(folder, name), "rb").read() for name in os.listdir(folder)}
+    run(weft, "import", "--quiet", source, middle)
+    for name, before in files.items():
+        with open(os.path.join(folder, name), "rb") as file:
+            if file.read() != before:
+                raise Different(f"import changed {name}")
+    run(weft, "export", "--quiet", middle, back)
+    if sorted(os.listdir(folder)) != sorted(list(files) + ["middle.weft", "back.db"]):
+        raise Different(f"left over: {os.listdir(folder)}")
+    same("integrity_check", b"ok\n", run("sqlite3", back, "PRAGMA integrity_check"))
+    same(".dump", run("sqlite3", source, ".dump"), run("sqlite3", back, ".dump"))
+    before, after = contents(source), contents(back)
+    same("what there is", sorted(before), sorted(after))
+    for what, value in before.items():
+        same(what, value, after[what])
+    same("weft's integrity_check", b"ok\n", run(weft, middle, "PRAGMA integrity_check"))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--weft", required=True)
+    parser.add_argument("--files", type=int, default=24)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--keep", help="keep a failing file's folder under this name")
+    options = parser.parse_args()
+    failed = 0
+    for seed in range(options.seed, options.seed + options.files):
+        with tempfile.TemporaryDirectory() as folder:
+            path = sqlite_files.make(folder, seed)
+            try:
+                check_file(options.weft, path, folder)
+            except Different as what:
+                failed += 1
+                print(f"seed {seed}: {what}")
+                if options.keep:
+                    shutil.copytree(folder, f"{options.keep}-{seed}", dirs_exist_ok=True)
+    print(f"{options.files} SQLite files there and back, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""transfer_test.py -- weft import and weft export as a user meets them.
+
+Method: files made by SQLite's own shell; exit status, messages, what is left in the folder; damaged
+files at chosen places; what export is told about pages, text and vacuum.  That contents come through
+whole is roundtrip.py's business.
+"""
+import os
+import pty
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "server"))
+import harness  # noqa: E402  pylint: disable=wrong-import-position
+from harness import same  # noqa: E402  pylint: disable=wrong-import-position
+
+ROWS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) " \
+       "INSERT INTO t SELECT i, 'row number ' || i, i * 1.5 FROM n;"
+
+
+def run(*command, text=""):
+    done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=120, check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def sqlite(path, text):
+    code, out, err = run("sqlite3", path, text=text)
+    same((code, err), (0, ""))
+    return out
+
+
+def source(t, rows=2000, page=1024):
+    path = t.path("app.db")
+    sqlite(path, f"PRAGMA page_size={page};CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT, c REAL);"
+                 "CREATE TABLE other(x);INSERT INTO other VALUES(1),('two');" + ROWS % rows
+                 + "CREATE INDEX tb ON t(b);")
+    return path
+
+
+def beside(path):
+    """Names in the folder that belong to a path."""
+    folder, name = os.path.split(path)
+    return sorted(n for n in os.listdir(folder) if n.startswith(name))
+
+
+def test_the_message_names_the_command_that_works(t):
+    path = source(t)
+    code, _, err = run(t.weft, path, "SELECT 1")
+    same(code, 1)
+    new = path.replace(".db", ".weft")
+    same(err.split("run: ", 1)[1], f"weft import {path} {new}\n")
+    same(run(t.weft, "import", path, new)[0], 0)
+    same(run(t.weft, new, "SELECT count(*), sum(c), max(b) FROM t INDEXED BY tb")[1],
+         "2000|3001500.0|row number 999\n")
+
+
+def test_summary_and_quiet(t):
+    path, new = source(t), t.path()
+    code, out, err = run(t.weft, "import", path, new)
+    same((code, err), (0, ""))
+    same(out.split(" in ")[0], f"{new}: 2 tables, 2002 rows, 1 indexes, 0 views, 0 triggers")
+    same(run(t.weft, "import", "--quiet", path, t.path()), (0, "", ""))
+    code, out, _ = run(t.weft, "export", new, t.path("b.db"))
+    same((code, "2 tables, 2002 rows, 1 indexes" in out), (0, True))
+
+
+def test_a_target_that_exists_is_left_alone(t):
+    path, new = source(t), t.path()
+    with open(new, "w", encoding="ascii") as file:
+        file.write("mine")
+    for command in (("import", path, new), ("export", new, path)):
+        code, _, err = run(t.weft, *command)
+        same((code, "exists already" in err), (1, True))
+    with open(new, encoding="ascii") as file:
+        same(file.read(), "mine")
+
+
+def test_what_cannot_be_read_is_refused_and_leaves_nothing(t):
+    path, new = t.path("not.db"), t.path()
+    with open(path, "w", encoding="ascii") as file:
+        file.write("not a database at all, and longer than a header is; " * 4)
+    same(run(t.weft, "import", path, new), (1, "", f"weft import: {path} is not a SQLite database\n"))
+    same(run(t.weft, "import", path + "x", new)[0], 1)
+    same(run(t.weft, "import")[0], 1)
+    same(run(t.weft, "import", "--nonsense", path, new)[0], 1)
+    same(beside(new), [])
+    same(run(t.weft, "export", path, t.path("b.db"))[0], 1)
+    code, _, err = run(t.weft, "export", source(t), t.path("b.db"))
+    same((code, "is a SQLite database" in err), (1, True))
+
+
+def leaf_pages(path, page):
+    """Numbers of the table leaves, in the file's order."""
+    with open(path, "rb") as file:
+        data = file.read()
+    return [at // page for at in range(page, len(data), page) if data[at] == 13]
+
+
+def test_damage_is_named_and_salvage_takes_the_rest(t):
+    page, rows = 1024, 2000
+    path, new = source(t, rows, page), t.path()
+    leaves = leaf_pages(path, page)
+    with open(path, "r+b") as file:
+        for leaf in leaves[len(leaves) // 2:len(leaves) // 2 + 2]:
+            file.seek(leaf * page)
+            file.write(b"\xff" * 100)
+    code, _, err = run(t.weft, "import", path, new)
+    lines = err.splitlines()
+    same((code, "table t, after " in lines[0], "is no page of a b-tree" in lines[0]), (1, True, True))
+    same(f"weft import --salvage {path} {new}" in lines[1], True)
+    same(int(lines[1].split()[0]) > 100, True)
+    same(beside(new), [])
+    code, out, err = run(t.weft, "import", "--salvage", path, new)
+    same((code, err.count("is no page of a b-tree")), (2, 2))
+    kept = int(run(t.weft, new, "SELECT count(*) FROM t")[1])
+    same(rows * 3 // 4 < kept < rows, True)
+    same(f"{kept + 2} rows" in out, True)
+    same(run(t.weft, new, "PRAGMA integrity_check; SELECT count(*) FROM t WHERE b = 'row number ' || a")[1],
+         f"ok\n{kept}\n")
+
+
+def test_a_cut_file(t):
+    path, new = source(t), t.path()
+    os.truncate(path, os.path.getsize(path) * 2 // 3)
+    code, _, err = run(t.weft, "import", path, new)
+    same((code, "the end is missing" in err, "--salvage" in err, beside(new)), (1, True, True, []))
+    same(run(t.weft, "import", "--salvage", path, new)[0], 2)
+    same(run(t.weft, new, "SELECT count(*) > 500 FROM t")[1], "1\n")
+    awkward = t.path("it's an app.sqlite")
+    os.rename(path, awkward)
+    quoted = awkward.replace("'", "'\\''")
+    same(run(t.weft, awkward, "SELECT 1")[2].split("run: ", 1)[1],
+         f"weft import '{quoted}' '{quoted.replace('.sqlite', '.weft')}'\n")
+
+
+def test_rows_that_break_a_unique_index_are_told(t):
+    path, new = t.path("u.db"), t.path()
+    sqlite(path, "CREATE TABLE u(a, b);INSERT INTO u VALUES(1, 1), (1, 2);"
+                 "PRAGMA writable_schema=on;UPDATE sqlite_schema SET sql = 'CREATE TABLE u(a, b)';"
+                 "CREATE INDEX ua ON u(a);"
+                 "UPDATE sqlite_schema SET sql = 'CREATE UNIQUE INDEX ua ON u(a)' WHERE name = 'ua';")
+    code, _, err = run(t.weft, "import", path, new)
+    same((code, "break the unique index ua" in err, beside(new)), (1, True, []))
+
+
+def test_virtual_tables_are_refused_by_name(t):
+    path, new = t.path("v.db"), t.path()
+    sqlite(path, "CREATE VIRTUAL TABLE words USING fts5(w);CREATE TABLE t(a);INSERT INTO t VALUES(5);")
+    code, _, err = run(t.weft, "import", path, new)
+    same((code, "words is a virtual table" in err, "--skip-virtual" in err), (1, True, True))
+    same(run(t.weft, "import", "--skip-virtual", path, new)[0], 0)
+    same(run(t.weft, new, "SELECT a FROM t")[1], "5\n")
+
+
+def test_export_says_what_the_file_is_like(t):
+    new = t.path()
+    text = "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT);" \
+           "INSERT INTO t(b) VALUES('\u00e4'),('z'),('\U0001f600');CREATE INDEX tb ON t(b);" \
+           "CREATE TABLE w(k TEXT PRIMARY KEY, v) WITHOUT ROWID;INSERT INTO w VALUES('\u00e4', 1), ('a', 2);" \
+           "PRAGMA user_version=9;"
+    same(run(t.weft, new, text=text)[0], 0)
+    for options, wanted in (
+            ((), "4096|UTF-8|0|delete"),
+            (("--page-size", "512", "--encoding", "utf16le"), "512|UTF-16le|0|delete"),
+            (("--page-size", "65536", "--encoding", "utf16be", "--auto-vacuum", "full"),
+             "65536|UTF-16be|1|delete"),
+            (("--auto-vacuum", "incremental", "--wal"), "4096|UTF-8|2|wal")):
+        back = t.path("b.db")
+        same(run(t.weft, "export", "--quiet", *options, new, back), (0, "", ""))
+        out = sqlite(back, "PRAGMA page_size;PRAGMA encoding;PRAGMA auto_vacuum;PRAGMA journal_mode;"
+                           "PRAGMA integrity_check;PRAGMA user_version;SELECT group_concat(b) FROM t;"
+                           "SELECT v FROM w WHERE k = '\u00e4';SELECT a FROM t WHERE b = 'z';")
+        same(out.split("\n"), wanted.split("|") + ["ok", "9", "\u00e4,z,\U0001f600", "1", "2", ""])
+        sqlite(back, "INSERT INTO t(b) VALUES('more');DELETE FROM w;VACUUM;")
+    for bad in (("--page-size", "1000"), ("--page-size",), ("--encoding", "latin1"), ("--auto-vacuum", "x")):
+        same(run(t.weft, "export", *bad, new, t.path("b.db"))[0], 1)
+
+
+def test_a_bar_on_a_terminal(t):
+    path = source(t, 3000 if t.slow else 30000)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(t.weft, [t.weft, "import", path, t.path()])
+    shown = b""
+    while True:
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        shown += part
+    same(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+    same((b"\r[" in shown, b"%" in shown, b"2 tables" in shown), (True, True, True))
+
+
+def test_half_a_target_of_an_earlier_run_is_swept(t):
+    path, new = source(t), t.path()
+    for name in ("-part", "-part-log.00000001", "-part-new"):
+        with open(new + name, "wb") as file:
+            file.write(b"rubbish" * 1000)
+    same(run(t.weft, "import", path, new)[0], 0)
+    same(beside(new), [os.path.basename(new)])
+
+
+if __name__ == "__main__":
+    harness.main(globals())
