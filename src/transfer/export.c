@@ -153,19 +153,15 @@ record_make(Export *export, const Cell *cell, u32 count, const bool *compact)
                    err == ERR_TOOBIG ? "a row is too big for a SQLite file" : err_text(err));
 }
 
-/*
- * Two things give a tree another order in the file.  BINARY compares the bytes of the text as the
- * file encodes it; and primary-key columns behind the declared ones of an index always rise, also
- * where the key has them falling.
- */
+/* BINARY compares the bytes of the text as the file encodes it, so in a UTF-16 file the order is
+   another one. */
 static bool
 order_differs(const Export *export)
 {
+    if (export->create.encoding == SQF_UTF8) return false;
     for (u32 i = 0; i < export->shape.cells; i++) {
         const KeyColumn *column = &export->shape.column[i];
-        bool binary = column->collation == NULL || column->collation->kind == COLLATION_BINARY;
-        if (export->create.encoding != SQF_UTF8 && binary) return true;
-        if (i >= export->shape.declared && column->desc) return true;
+        if (column->collation == NULL || column->collation->kind == COLLATION_BINARY) return true;
     }
     return false;
 }
@@ -179,17 +175,16 @@ sort_key(Export *export, const Cell *cell, i64 rowid)
     buf_clear(&export->key);
     arena_reset(&export->text);
     for (u32 i = 0; err == OK && i < export->shape.cells; i++) {
-        KeyColumn column = export->shape.column[i];
+        const KeyColumn *column = &export->shape.column[i];
         Cell as = cell[i];
-        bool binary = column.collation == NULL || column.collation->kind == COLLATION_BINARY;
-        if (i >= export->shape.declared) column.desc = false;
-        if (as.type == CELL_TEXT && binary && encoding != SQF_UTF8) {
+        bool binary = column->collation == NULL || column->collation->kind == COLLATION_BINARY;
+        if (as.type == CELL_TEXT && binary) {
             Buf text = {0};
             err = sqf_text_encode(SLICE(as.u.p, as.bytes), encoding, &text);
             if (err == OK) err = cell_text_copy(text.p, text.bytes, &export->text, &as);
             buf_free(&text);
         }
-        if (err == OK) err = key_append_cell(&export->key, &as, &column);
+        if (err == OK) err = key_append_cell(&export->key, &as, column);
     }
     if (err == OK && !export->table->without_rowid) err = key_append_rowid(&export->key, rowid);
     return err == OK ? OK : err_set(export->msg, err, NULL);
@@ -273,7 +268,7 @@ key_shape(Export *export, const IndexDef *key)
         column[i] = (KeyColumn){.collation = key->column[i].collation, .desc = key->column[i].desc};
         export->key_position[i] = key->column[i].column;
     }
-    export->shape = (BulkShape){key->key_columns, key->key_columns, column};
+    export->shape = (BulkShape){key->key_columns, column};
     return order_differs(export) ? sort_open(0, &export->sort) : OK;
 }
 

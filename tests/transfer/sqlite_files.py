@@ -133,7 +133,7 @@ class Maker:
         for column in self.random.sample(columns, min(len(columns), self.random.randrange(1, 4))):
             what = quote(column)
             if self.chance(0.15):
-                what = self.random.choice([f"typeof({what})", f"coalesce({what}, 'x')", f"({what} + 1)"])
+                what = self.random.choice([f"typeof({what})", f"coalesce({what}, 'x')", f"CASE WHEN typeof({what}) <> 'blob' THEN {what} + 1 END"])
             words.append(what + self.random.choice(COLLATIONS) + self.random.choice(["", " DESC"]))
         where = f" WHERE {quote(columns[0])} IS NOT NULL" if self.chance(0.2) else ""
         name = self.name(taken) + f" {at}"
@@ -167,7 +167,7 @@ class Maker:
     def shrink(self):
         for name, _, _ in self.tables:
             if self.chance(0.4):
-                self.db.execute(f"DELETE FROM {quote(name)} WHERE random() % 3 = 0")
+                self.db.execute(f"DELETE FROM {quote(name)} WHERE chance(3)")
         if self.tables and self.chance(0.2):
             name = self.tables.pop()[0]
             self.db.execute(f"DROP TABLE {quote(name)}")
@@ -213,6 +213,7 @@ class Maker:
                        stdout=subprocess.DEVNULL)
         self.db = sqlite3.connect(self.path, isolation_level=None)
         self.db.execute("PRAGMA synchronous=OFF")
+        self.db.create_function("chance", 1, lambda of: self.random.randrange(of) == 0)
 
     def copy(self, suffix):
         """The files as they are now, while the connection is open: as after a crash."""
@@ -227,7 +228,7 @@ class Maker:
         self.db.execute("PRAGMA cache_size=2")
         self.db.execute("BEGIN")
         for name, _, _ in self.tables:
-            self.db.execute(f"DELETE FROM {quote(name)} WHERE random() % 2 = 0")
+            self.db.execute(f"DELETE FROM {quote(name)} WHERE chance(2)")
         for table in self.tables:
             self.fill(table, 40)
 

@@ -246,6 +246,9 @@ add_primary_key(TableBuild *build, IndexColumn *column, u32 count, const AstCons
         if (source->autoincrement) {
             return fail(build, "AUTOINCREMENT not allowed on WITHOUT ROWID tables", "", "");
         }
+        /* SQLite takes what would be a rowid by the column, and forgets the collation of the term.
+         */
+        if (is_alias) column[0].collation = table->column[column[0].column].collation;
         return set_table_key(build, column, count, (Conflict)source->conflict);
     }
     if (is_alias) {
