@@ -3,8 +3,7 @@
  *
  * Names, numbers, structures and signatures are those of SQLite, so that programs and drivers
  * compile and link unchanged; SQLite's documentation describes what the functions do, and
- * docs/compatibility.md what differs here.  Functions that are exported but do nothing yet return
- * SQLITE_ERROR (or NULL, or 0) and leave a message that names them.
+ * docs/compatibility.md what differs here; docs/capi.md lists the functions.
  */
 #ifndef SQLITE3_H
 #define SQLITE3_H
@@ -1082,6 +1081,21 @@ SQLITE_API char *sqlite3_vsnprintf(int, char *, const char *, va_list);
 SQLITE_API int sqlite3_wal_autocheckpoint(sqlite3 *, int);
 SQLITE_API int sqlite3_wal_checkpoint(sqlite3 *, const char *);
 SQLITE_API int sqlite3_wal_checkpoint_v2(sqlite3 *, const char *, int, int *, int *);
+
+SQLITE_API int sqlite3_db_status64(sqlite3 *, int, sqlite3_int64 *, sqlite3_int64 *, int);
+SQLITE_API void *sqlite3_get_clientdata(sqlite3 *, const char *);
+SQLITE_API int sqlite3_set_clientdata(sqlite3 *, const char *, void *, void (*)(void *));
+SQLITE_API sqlite3_int64 sqlite3_incomplete(const char *);
+SQLITE_API int sqlite3_is_interrupted(sqlite3 *);
+SQLITE_API void sqlite3_result_str(sqlite3_context *, sqlite3_str *, int);
+SQLITE_API int sqlite3_set_errmsg(sqlite3 *, int, const char *);
+SQLITE_API int sqlite3_setlk_timeout(sqlite3 *, int, int);
+SQLITE_API int sqlite3_stmt_explain(sqlite3_stmt *, int);
+SQLITE_API void sqlite3_str_free(sqlite3_str *);
+SQLITE_API void sqlite3_str_truncate(sqlite3_str *, int);
+SQLITE_API int
+sqlite3_carray_bind_v2(sqlite3_stmt *, int, void *, int, int, void (*)(void *), void *);
+SQLITE_API int sqlite3_carray_bind(sqlite3_stmt *, int, void *, int, int, void (*)(void *));
 
 SQLITE_API extern const char sqlite3_version[];
 SQLITE_API extern char *sqlite3_temp_directory;

@@ -70,6 +70,9 @@ def static_checks(tally, with_symbols):
         result = run([sys.executable, f"tools/{script}"])
         tally.count(f"tools/{script}", result.returncode == 0, result.returncode != 0,
                     tail(result.stdout + result.stderr))
+    result = run([sys.executable, "tools/capi_list.py", "--check"])
+    tally.count("tools/capi_list.py", result.returncode == 0, result.returncode != 0,
+                tail(result.stdout + result.stderr))
     if with_symbols:
         result = run([sys.executable, "tools/check_symbols.py", "build/release"])
         tally.count("tools/check_symbols.py", result.returncode == 0, result.returncode != 0,

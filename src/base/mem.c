@@ -154,6 +154,12 @@ mem_alloc_aligned(size_t alignment, size_t bytes)
     return raw == NULL ? NULL : block_make(raw, alignment, bytes);
 }
 
+size_t
+mem_block_bytes(const void *block)
+{
+    return head_of(block)->bytes;
+}
+
 void *
 mem_realloc(void *block, size_t bytes)
 {

@@ -17,6 +17,8 @@ void *mem_alloc_zeroed(size_t bytes);
 void *mem_realloc(void *block, size_t bytes);
 /* NULL is allowed. */
 void mem_free(void *block);
+/* Bytes asked for when the block was allocated. */
+size_t mem_block_bytes(const void *block);
 void *mem_alloc_aligned(size_t alignment, size_t bytes); /* Freed by mem_free too. */
 char *mem_strdup(const char *text);
 char *mem_strndup(const void *text, size_t bytes);

@@ -26,6 +26,20 @@ struct sqlite3_value {
     void *text16;  /* Cached UTF-16 text. */
 };
 
+/* Data of the program's that lives with a connection. */
+typedef struct ClientData {
+    struct ClientData *next;
+    void *pointer;
+    void (*destroy)(void *);
+    char name[];
+} ClientData;
+
+/* A file name with what stands behind it (name_api.c), kept for sqlite3_db_filename. */
+typedef struct FileName {
+    struct FileName *next;
+    sqlite3_filename name;
+} FileName;
+
 struct sqlite3 {
     u32 magic;
     Session *session; /* NULL: opening failed. */
@@ -56,6 +70,26 @@ struct sqlite3 {
     CapiPointer *pointers;     /* Pointer values made by functions. */
     struct HostRegistry *host; /* Functions and collations of the program; NULL: none. */
     bool is_zombie;
+    u32 backups; /* Unfinished ones, from or to it. */
+    sqlite3_mutex *mutex;
+    bool may_load; /* Loadable extensions (which are refused all the same). */
+    u32 turned;    /* Settings of sqlite3_db_config that are not as at first. */
+    int fp_digits;
+    int (*wal)(void *, sqlite3 *, const char *, int);
+    void *wal_arg;
+    void *autovacuum_arg;
+    void (*autovacuum_destroy)(void *);
+    ClientData *client_data;
+    FileName *names; /* The first opened is main's. */
+    void (*collation_needed)(void *, sqlite3 *, int, const char *);
+    void (*collation_needed16)(void *, sqlite3 *, int, const void *);
+    void *collation_needed_arg;
+    void (*preupdate)(void *, sqlite3 *, int, const char *, const char *, sqlite3_int64,
+                      sqlite3_int64);
+    void *preupdate_arg;
+    struct Preupdate *change;                                 /* Inside of the preupdate hook. */
+    void (*profile_v1)(void *, const char *, sqlite3_uint64); /* sqlite3_profile */
+    void *profile_arg;
 };
 
 struct sqlite3_stmt {
@@ -70,6 +104,8 @@ struct sqlite3_stmt {
     void **name16;   /* Column names in UTF-16. */
     bool is_running;
     CapiPointer *pointers; /* Bound ones. */
+    u64 began_ns;          /* Traced statements: when the run began; 0: none is running. */
+    u32 runs;
 };
 
 bool capi__db_ok(const sqlite3 *db);
@@ -83,7 +119,7 @@ int capi__code(const sqlite3 *db, int extended);
 int capi__result(sqlite3 *db, Err err);
 /* Record an error that did not come from the session. */
 int capi__fail(sqlite3 *db, Err err, const char *format, ...) PRINTF_LIKE(3, 4);
-int capi__not_yet(sqlite3 *db, const char *function);
+int capi__absent(sqlite3 *db, const char *function);
 void capi__log(int code, const char *text);
 
 /* UTF-16 in native byte order.  mem_alloc'd; NULL: out of memory. */
@@ -97,8 +133,15 @@ void capi__drop_values(sqlite3_stmt *stmt);
 void capi__drop_pointer(sqlite3_stmt *stmt, int index);
 void capi__end_pointers(sqlite3 *db);
 
-/* hooks_api.c: tell the tracer that a statement begins. */
+/* Free a closed connection that nothing holds any more. */
+void capi__close_zombie(sqlite3 *db);
+/* settings_api.c: what a closing connection gives back. */
+void capi__free_settings(sqlite3 *db);
+
+/* hooks_api.c: tell the tracer that a statement begins, that it gave a row, that it ended. */
 void capi__trace_start(sqlite3_stmt *stmt);
+void capi__trace_row(sqlite3_stmt *stmt);
+void capi__trace_end(sqlite3_stmt *stmt);
 const char *value__text(sqlite3_value *value, int *bytes_out);
 /* Forget the value; room for texts is kept. */
 void value__forget(sqlite3_value *value);

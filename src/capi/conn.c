@@ -2,8 +2,10 @@
  * conn.c -- connections: open, close, errors, counters, limits.
  */
 #include "capi/capi.h"
+#include "capi/carray.h"
 #include "capi/host_func.h"
 #include "capi/pointer.h"
+#include "capi/process.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,10 +50,10 @@ capi__fail(sqlite3 *db, Err err, const char *format, ...)
 }
 
 int
-capi__not_yet(sqlite3 *db, const char *function)
+capi__absent(sqlite3 *db, const char *function)
 {
     if (!capi__db_ok(db)) return SQLITE_MISUSE;
-    return capi__fail(db, ERR_UNSUPPORTED, "%s is not supported yet", function);
+    return capi__fail(db, ERR_UNSUPPORTED, "%s is not supported", function);
 }
 
 /* ---- open ---- */
@@ -207,7 +209,11 @@ sqlite3_open_v2(const char *file, sqlite3 **db_out, int flags, const char *vfs)
     db->extended_codes = (flags & SQLITE_OPEN_EXRESCODE) != 0;
     Err err = open_session(db, file, flags);
     db->own_error = err != OK;
-    return err == OK ? SQLITE_OK : capi__code(db, err_sqlite(err));
+    if (err != OK) return capi__code(db, err_sqlite(err));
+    SessionHooks hooks = *session_hooks(db->session);
+    hooks.find_table_func = capi__find_table_func;
+    session_set_hooks(db->session, &hooks);
+    return capi__run_extensions(db);
 }
 
 int
@@ -233,7 +239,10 @@ sqlite3_open16(const void *file, sqlite3 **db_out)
 static void
 free_db(sqlite3 *db)
 {
+    if ((db->trace_mask & SQLITE_TRACE_CLOSE) != 0 && db->trace != NULL)
+        db->trace(SQLITE_TRACE_CLOSE, db->trace_arg, db, NULL);
     session_destroy(db->session);
+    capi__free_settings(db);
     pointer__free(db->pointers);
     host__free(db);
     err_clear(&db->error);
@@ -247,7 +256,7 @@ sqlite3_close(sqlite3 *db)
 {
     if (db == NULL) return SQLITE_OK;
     if (!capi__db_ok(db)) return SQLITE_MISUSE;
-    if (db->first != NULL) {
+    if (db->first != NULL || db->backups > 0) {
         return capi__fail(db, ERR_BUSY,
                           "unable to close due to unfinalized statements or unfinished backups");
     }
@@ -260,12 +269,15 @@ sqlite3_close_v2(sqlite3 *db)
 {
     if (db == NULL) return SQLITE_OK;
     if (!capi__db_ok(db)) return SQLITE_MISUSE;
-    if (db->first != NULL) {
-        db->is_zombie = true; /* The last finalize frees it. */
-    } else {
-        free_db(db);
-    }
+    db->is_zombie = true; /* The last finalize frees it. */
+    capi__close_zombie(db);
     return SQLITE_OK;
+}
+
+void
+capi__close_zombie(sqlite3 *db)
+{
+    if (db->is_zombie && db->first == NULL && db->backups == 0) free_db(db);
 }
 
 /* ---- errors ---- */
@@ -429,6 +441,12 @@ sqlite3_get_autocommit(sqlite3 *db)
     return has_session(db) ? session_autocommit(db->session) : 1;
 }
 
+int
+sqlite3_is_interrupted(sqlite3 *db)
+{
+    return has_session(db) && session_is_interrupted(db->session);
+}
+
 void
 sqlite3_interrupt(sqlite3 *db)
 {
@@ -451,11 +469,38 @@ sqlite3_limit(sqlite3 *db, int id, int value)
     return has_session(db) ? session_limit(db->session, id, value) : -1;
 }
 
+/* The name with its parameters behind it; made once for each file. */
+static const char *
+keep_name(sqlite3 *db, const char *file, int count, const char **params)
+{
+    for (const FileName *kept = db->names; kept != NULL; kept = kept->next) {
+        if (strcmp(kept->name, file) == 0) return kept->name;
+    }
+    FileName *made = MEM_NEW(FileName);
+    char *journal = sqlite3_mprintf("%s-journal", file);
+    char *wal = sqlite3_mprintf("%s-wal", file);
+    if (made != NULL && journal != NULL && wal != NULL)
+        made->name = sqlite3_create_filename(file, journal, wal, count, params);
+    sqlite3_free(journal);
+    sqlite3_free(wal);
+    if (made == NULL || made->name == NULL) {
+        mem_free(made);
+        return NULL;
+    }
+    made->next = db->names;
+    db->names = made;
+    return made->name;
+}
+
 const char *
 sqlite3_db_filename(sqlite3 *db, const char *name)
 {
     if (!has_session(db)) return NULL;
-    return session_file(db->session, name == NULL ? "main" : name);
+    session_lock(db->session);
+    const char *file = session_file(db->session, name == NULL ? "main" : name);
+    const char *kept = file == NULL ? NULL : keep_name(db, file, 0, NULL);
+    session_unlock(db->session);
+    return kept;
 }
 
 int
@@ -470,8 +515,7 @@ sqlite3_db_readonly(sqlite3 *db, const char *name)
 const char *
 sqlite3_db_name(sqlite3 *db, int at)
 {
-    if (!has_session(db)) return NULL;
-    return at == 0 ? "main" : at == 1 ? "temp" : NULL;
+    return has_session(db) && at >= 0 ? session_database_name(db->session, (u32)at) : NULL;
 }
 
 int

@@ -4,6 +4,7 @@
  */
 #include "capi/capi.h"
 #include "func/func_builtin.h"
+#include "rt/time.h"
 
 static bool
 can_hook(const sqlite3 *db)
@@ -135,15 +136,14 @@ sqlite3_trace_v2(sqlite3 *db, unsigned mask, int (*function)(unsigned, void *, v
                  void *arg)
 {
     if (!can_hook(db)) return SQLITE_MISUSE;
+    session_lock(db->session);
     if (function == NULL) mask = 0;
-    if ((mask & ~(unsigned)SQLITE_TRACE_STMT) != 0) {
-        return capi__fail(db, ERR_UNSUPPORTED,
-                          "sqlite3_trace_v2: only SQLITE_TRACE_STMT is supported yet");
-    }
     db->trace_mask = mask;
-    db->trace = function;
+    db->trace = mask == 0 ? NULL : function;
     db->trace_v1 = NULL;
+    db->profile_v1 = NULL;
     db->trace_arg = arg;
+    session_unlock(db->session);
     return SQLITE_OK;
 }
 
@@ -151,11 +151,29 @@ void *
 sqlite3_trace(sqlite3 *db, void (*function)(void *, const char *), void *arg)
 {
     if (!can_hook(db)) return NULL;
+    session_lock(db->session);
     void *former = db->trace_arg;
-    db->trace_mask = function == NULL ? 0 : SQLITE_TRACE_STMT;
     db->trace = NULL;
     db->trace_v1 = function;
     db->trace_arg = arg;
+    db->trace_mask = (function == NULL ? 0u : SQLITE_TRACE_STMT) |
+                     (db->profile_v1 == NULL ? 0u : SQLITE_TRACE_PROFILE);
+    session_unlock(db->session);
+    return former;
+}
+
+void *
+sqlite3_profile(sqlite3 *db, void (*function)(void *, const char *, sqlite3_uint64), void *arg)
+{
+    if (!can_hook(db)) return NULL;
+    session_lock(db->session);
+    void *former = db->profile_arg;
+    db->trace = NULL;
+    db->profile_v1 = function;
+    db->profile_arg = arg;
+    db->trace_mask = (db->trace_v1 == NULL ? 0u : SQLITE_TRACE_STMT) |
+                     (function == NULL ? 0u : SQLITE_TRACE_PROFILE);
+    session_unlock(db->session);
     return former;
 }
 
@@ -163,12 +181,37 @@ void
 capi__trace_start(sqlite3_stmt *stmt)
 {
     sqlite3 *db = stmt->db;
+    if ((db->trace_mask & SQLITE_TRACE_PROFILE) != 0) stmt->began_ns = rt_now_ns();
+    if ((db->trace_mask & SQLITE_TRACE_STMT) == 0) return;
     if (db->trace != NULL) {
         db->trace(SQLITE_TRACE_STMT, db->trace_arg, stmt, (void *)(uintptr_t)stmt_sql(stmt->stmt));
     } else if (db->trace_v1 != NULL) {
         char *sql = sqlite3_expanded_sql(stmt);
         db->trace_v1(db->trace_arg, sql == NULL ? stmt_sql(stmt->stmt) : sql);
         sqlite3_free(sql);
+    }
+}
+
+void
+capi__trace_row(sqlite3_stmt *stmt)
+{
+    sqlite3 *db = stmt->db;
+    if ((db->trace_mask & SQLITE_TRACE_ROW) == 0 || db->trace == NULL) return;
+    db->trace(SQLITE_TRACE_ROW, db->trace_arg, stmt, NULL);
+}
+
+void
+capi__trace_end(sqlite3_stmt *stmt)
+{
+    sqlite3 *db = stmt->db;
+    if (stmt->began_ns == 0) return;
+    sqlite3_int64 took_ns = (sqlite3_int64)(rt_now_ns() - stmt->began_ns);
+    stmt->began_ns = 0;
+    if ((db->trace_mask & SQLITE_TRACE_PROFILE) == 0) return;
+    if (db->trace != NULL) {
+        db->trace(SQLITE_TRACE_PROFILE, db->trace_arg, stmt, &took_ns);
+    } else if (db->profile_v1 != NULL) {
+        db->profile_v1(db->profile_arg, stmt_sql(stmt->stmt), (sqlite3_uint64)took_ns);
     }
 }
 

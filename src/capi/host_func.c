@@ -11,6 +11,7 @@
 /* An aggregate's state in exec: what sqlite3_aggregate_context handed out. */
 typedef struct HostState {
     void *memory;
+    int steps;
 } HostState;
 
 #define ARGS_ON_STACK 8
@@ -63,6 +64,7 @@ host_scalar(FuncCall *call, u32 argc, const Cell *argv, Cell *result_out)
 static Err
 host_step(FuncCall *call, u32 argc, const Cell *argv)
 {
+    ((HostState *)call->state)->steps++;
     return call_host(call, argc, argv, NULL, ((HostFunc *)call->def->user_data)->step);
 }
 
@@ -349,6 +351,13 @@ sqlite3_aggregate_context(sqlite3_context *context, int bytes)
     return state->memory;
 }
 
+int
+sqlite3_aggregate_count(sqlite3_context *context)
+{
+    if (context == NULL || context->call->state == NULL) return 0;
+    return ((HostState *)context->call->state)->steps;
+}
+
 void *
 sqlite3_get_auxdata(sqlite3_context *context, int at)
 {
@@ -451,6 +460,44 @@ sqlite3_result_text16(sqlite3_context *context, const void *text16, int bytes16,
     if (destroy != SQLITE_STATIC && destroy != SQLITE_TRANSIENT) destroy((void *)(uintptr_t)text16);
 }
 
+/* UTF-16 in a byte order of its own. */
+static void
+result_swapped(sqlite3_context *context, const void *text16, int bytes16, void (*destroy)(void *))
+{
+    const u8 *from = text16;
+    size_t units = 0;
+    if (text16 == NULL) {
+        sqlite3_result_null(context);
+        return;
+    }
+    while (bytes16 < 0 ? load_u16(from + units * 2) != 0 : units < (size_t)bytes16 / 2)
+        units++;
+    u16 *swapped = MEM_NEW_ARRAY(u16, units + 1);
+    if (swapped == NULL) {
+        sqlite3_result_error_nomem(context);
+    } else {
+        for (size_t i = 0; i < units; i++)
+            swapped[i] = __builtin_bswap16(load_u16(from + i * 2));
+        sqlite3_result_text16(context, swapped, (int)(units * 2), SQLITE_TRANSIENT);
+        mem_free(swapped);
+    }
+    if (destroy != SQLITE_STATIC && destroy != SQLITE_TRANSIENT) destroy((void *)(uintptr_t)text16);
+}
+
+void
+sqlite3_result_text16le(sqlite3_context *context, const void *text16, int bytes16,
+                        void (*destroy)(void *))
+{
+    sqlite3_result_text16(context, text16, bytes16, destroy);
+}
+
+void
+sqlite3_result_text16be(sqlite3_context *context, const void *text16, int bytes16,
+                        void (*destroy)(void *))
+{
+    result_swapped(context, text16, bytes16, destroy);
+}
+
 void
 sqlite3_result_blob64(sqlite3_context *context, const void *blob, sqlite3_uint64 bytes,
                       void (*destroy)(void *))
@@ -548,9 +595,9 @@ compare_host(void *arg, Slice a, Slice b)
 }
 
 static const Collation *
-find_collation(void *arg, Slice name)
+find_registered(const sqlite3 *db, Slice name)
 {
-    const HostRegistry *host = ((sqlite3 *)arg)->host;
+    const HostRegistry *host = db->host;
     if (host == NULL) return NULL;
     for (HostCollation *at = host->collation; at != NULL; at = at->next) {
         if (!at->is_replaced && slice_equal_nocase(name, SLICE(at->name, strlen(at->name)))) {
@@ -558,6 +605,70 @@ find_collation(void *arg, Slice name)
         }
     }
     return NULL;
+}
+
+/* One that is not registered may be made by the program when it is asked for. */
+static const Collation *
+find_collation(void *arg, Slice name)
+{
+    sqlite3 *db = arg;
+    const Collation *found = find_registered(db, name);
+    if (found != NULL || (db->collation_needed == NULL && db->collation_needed16 == NULL)) {
+        return found;
+    }
+    char *text = mem_strndup(name.p, name.bytes);
+    if (text != NULL && db->collation_needed != NULL) {
+        db->collation_needed(db->collation_needed_arg, db, SQLITE_UTF8, text);
+    } else if (text != NULL) {
+        int bytes16;
+        void *text16 = capi__to_utf16(text, name.bytes, &bytes16);
+        if (text16 != NULL)
+            db->collation_needed16(db->collation_needed_arg, db, SQLITE_UTF16LE, text16);
+        mem_free(text16);
+    }
+    mem_free(text);
+    return find_registered(db, name);
+}
+
+static int
+set_needed(sqlite3 *db, void *arg, void (*needed)(void *, sqlite3 *, int, const char *),
+           void (*needed16)(void *, sqlite3 *, int, const void *))
+{
+    if (!capi__db_ok(db) || db->session == NULL) return SQLITE_MISUSE;
+    session_lock(db->session);
+    db->collation_needed = needed;
+    db->collation_needed16 = needed16;
+    db->collation_needed_arg = arg;
+    session_set_collations(db->session, find_collation, db);
+    session_unlock(db->session);
+    return SQLITE_OK;
+}
+
+int
+sqlite3_collation_needed(sqlite3 *db, void *arg,
+                         void (*needed)(void *, sqlite3 *, int, const char *))
+{
+    return set_needed(db, arg, needed, NULL);
+}
+
+int
+sqlite3_collation_needed16(sqlite3 *db, void *arg,
+                           void (*needed)(void *, sqlite3 *, int, const void *))
+{
+    return set_needed(db, arg, NULL, needed);
+}
+
+int
+sqlite3_create_collation16(sqlite3 *db, const void *name16, int encoding, void *app,
+                           int (*compare)(void *, int, const void *, int, const void *))
+{
+    size_t bytes;
+    if (name16 == NULL) return SQLITE_MISUSE;
+    char *name = capi__from_utf16(name16, -1, &bytes);
+    if (name == NULL) return SQLITE_NOMEM;
+    int code = sqlite3_create_collation(db, name, encoding, app, compare);
+    mem_free(name);
+    return code;
 }
 
 int

@@ -215,7 +215,7 @@ sqlite3_str_append(sqlite3_str *str, const char *text, int bytes)
 void
 sqlite3_str_appendall(sqlite3_str *str, const char *text)
 {
-    sqlite3_str_append(str, text, (int)strlen(text));
+    if (text != NULL) sqlite3_str_append(str, text, (int)strlen(text));
 }
 
 void
@@ -280,4 +280,18 @@ sqlite3_str_finish(sqlite3_str *str)
     if (text == NULL) mem_free(str->buf.p);
     mem_free(str);
     return text;
+}
+
+void
+sqlite3_str_free(sqlite3_str *str)
+{
+    sqlite3_free(sqlite3_str_finish(str));
+}
+
+void
+sqlite3_str_truncate(sqlite3_str *str, int bytes)
+{
+    if (str == NULL || bytes < 0 || (size_t)bytes >= str->buf.bytes) return;
+    str->buf.bytes = (size_t)bytes;
+    str->buf.p[bytes] = 0;
 }

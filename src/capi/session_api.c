@@ -24,7 +24,7 @@ sqlite3session_create(sqlite3 *db, const char *name, sqlite3_session **session_o
 {
     (void)name;
     if (session_out != NULL) *session_out = NULL;
-    return capi__not_yet(db, "sqlite3session_create");
+    return capi__absent(db, "sqlite3session_create");
 }
 
 void

@@ -150,9 +150,8 @@ sqlite3_finalize(sqlite3_stmt *stmt)
     capi__end_pointers(db);
     stmt->magic = 0;
     mem_free(stmt);
-    bool is_last = db->is_zombie && db->first == NULL;
     session_unlock(db->session);
-    if (is_last) sqlite3_close(db);
+    capi__close_zombie(db);
     return code;
 }
 
@@ -162,6 +161,8 @@ sqlite3_reset(sqlite3_stmt *stmt)
     if (stmt == NULL) return SQLITE_OK;
     if (!capi__stmt_ok(stmt)) return SQLITE_MISUSE;
     drop_row(stmt);
+    stmt->is_running = false;
+    if (UNLIKELY(stmt->began_ns != 0)) capi__trace_end(stmt);
     int code = capi__result(stmt->db, stmt_reset(stmt->stmt));
     capi__end_pointers(stmt->db);
     return code;
@@ -191,7 +192,13 @@ sqlite3_step(sqlite3_stmt *stmt)
     bool row = false;
     drop_row(stmt);
     if (UNLIKELY(stmt->db->trace_mask != 0) && !stmt_is_busy(stmt->stmt)) capi__trace_start(stmt);
+    if (!stmt->is_running) stmt->runs++;
     Err err = stmt_step(stmt->stmt, &row);
+    stmt->is_running = row;
+    if (UNLIKELY(stmt->db->trace_mask != 0)) {
+        if (row) capi__trace_row(stmt);
+        if (!row) capi__trace_end(stmt);
+    }
     if (UNLIKELY(err != OK)) return step_failed(stmt, err);
     stmt->db->own_error = false;
     return row ? SQLITE_ROW : SQLITE_DONE;
@@ -421,11 +428,20 @@ sqlite3_expired(sqlite3_stmt *stmt)
     return !capi__stmt_ok(stmt);
 }
 
+/* A statement's text says what it is: another mode needs another statement. */
+int
+sqlite3_stmt_explain(sqlite3_stmt *stmt, int mode)
+{
+    if (!capi__stmt_ok(stmt) || mode < 0 || mode > 2) return SQLITE_MISUSE;
+    if (mode == sqlite3_stmt_isexplain(stmt)) return SQLITE_OK;
+    return capi__fail(stmt->db, ERR_UNSUPPORTED, "sqlite3_stmt_explain is not supported");
+}
+
 int
 sqlite3_stmt_status(sqlite3_stmt *stmt, int what, int reset)
 {
-    (void)stmt;
-    (void)what;
-    (void)reset;
-    return 0;
+    if (!capi__stmt_ok(stmt) || what != SQLITE_STMTSTATUS_RUN) return 0;
+    int runs = (int)stmt->runs;
+    if (reset != 0) stmt->runs = 0;
+    return runs;
 }

@@ -37,18 +37,6 @@ sqlite3_threadsafe(void)
 }
 
 int
-sqlite3_initialize(void)
-{
-    return SQLITE_OK;
-}
-
-int
-sqlite3_shutdown(void)
-{
-    return SQLITE_OK;
-}
-
-int
 sqlite3_os_init(void)
 {
     return SQLITE_OK;
@@ -94,19 +82,6 @@ void *
 sqlite3_realloc(void *block, int bytes)
 {
     return sqlite3_realloc64(block, bytes < 0 ? 0 : (sqlite3_uint64)bytes);
-}
-
-sqlite3_int64
-sqlite3_memory_used(void)
-{
-    return 0;
-}
-
-sqlite3_int64
-sqlite3_memory_highwater(int reset)
-{
-    (void)reset;
-    return 0;
 }
 
 int

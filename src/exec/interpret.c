@@ -381,6 +381,23 @@ converts_int(const Frame *frame, Cell *value_out)
 }
 
 Err
+exec__eval_argument(Exec *exec, const ExecProgram *program, Arena *arena, Cell *value_out)
+{
+    const Frame frame = {
+        .exec = exec,
+        .program = program,
+        .base = {program->slot, NULL, program->constant, exec->param, exec->reg, program->once},
+        .slot = program->slot,
+        .arena = arena};
+    if (program->ins_count > 0) {
+        Err err = run(&frame);
+        if (err != OK) return err;
+    }
+    *value_out = *at(&frame, program->result);
+    return OK;
+}
+
+Err
 exec__eval_in(Exec *exec, const ExecProgram *program, const Cell *row, Arena *arena,
               Cell *value_out)
 {

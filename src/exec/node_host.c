@@ -103,7 +103,7 @@ begin_args(Exec *exec, HostScan *scan, bool *empty_out)
         if (state->is_list) {
             err = fill_list(exec, scan, state);
         } else if (state->value != NULL) {
-            err = exec__eval_in(exec, state->value, NULL, &scan->bytes, &scan->value[i]);
+            err = exec__eval_argument(exec, state->value, &scan->bytes, &scan->value[i]);
         }
         if (err != OK) return err;
         if (!state->is_list) continue;

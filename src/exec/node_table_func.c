@@ -25,7 +25,7 @@ func_start(Exec *exec, TableFuncNode *func)
         func->given[i] = NULL;
         if (func->arg[i] == NULL) continue;
         func->value[i] = cell_null();
-        Err err = exec__eval_in(exec, func->arg[i], NULL, &func->arena, &func->value[i]);
+        Err err = exec__eval_argument(exec, func->arg[i], &func->arena, &func->value[i]);
         if (err != OK) return err;
         func->given[i] = &func->value[i];
     }

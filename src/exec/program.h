@@ -123,6 +123,10 @@ MUST_CHECK Err exec__compile_list(Exec *exec, PlanExpr *const *expr, u32 count,
 /* Evaluate on a row; new bytes come from `arena`. */
 MUST_CHECK Err exec__eval_in(Exec *exec, const ExecProgram *program, const Cell *row, Arena *arena,
                              Cell *value_out);
+/* The same for an argument of a table-valued function or virtual table, which reads no row: pointer
+   values and subtypes stay. */
+MUST_CHECK Err exec__eval_argument(Exec *exec, const ExecProgram *program, Arena *arena,
+                                   Cell *value_out);
 MUST_CHECK Err exec__truth_in(Exec *exec, const ExecProgram *program, const Cell *row, Arena *arena,
                               ExecTruth *truth_out);
 /* The result is just this column of the row (then no program needs to run). */

@@ -137,6 +137,7 @@ ddl__check_table(Ddl *ddl, const TableDef *table)
     PlanContext context;
     session__catalog_view(ddl->session, &view);
     session__plan_context(ddl->session, &view, &context);
+    context.strings_double_off = ddl->session->strings_off_ddl;
     Err err = OK;
     for (u32 i = 0; err == OK && i < table->column_count; i++) {
         const ColumnDef *column = &table->column[i];

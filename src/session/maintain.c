@@ -212,115 +212,6 @@ maintain__detach(Stmt *stmt, const AstAttach *ast)
     return err;
 }
 
-/* ---- copying a database ---- */
-
-static Err
-copy_tree(StoreTxn *from, TreeId from_tree, StoreTxn *to, TreeId to_tree)
-{
-    StoreCursor *cursor;
-    bool found;
-    StoreRun run = {0};
-    Err err = store_cursor_open(from, from_tree, &cursor);
-    if (err != OK) return err;
-    err = store_cursor_seek(cursor, STORE_SEEK_FIRST, SLICE_NONE, &found);
-    while (err == OK && found && !run.end) {
-        err = store_cursor_fetch(cursor, 1024, (size_t)1 << 20, false, &run);
-        for (u32 i = 0; err == OK && i < run.rows; i++) {
-            StoreVerdict verdict;
-            err = store_put(to, to_tree, run.key[i], run.value[i], STORE_PUT_ANY, &verdict);
-        }
-        if (err == OK) err = rt_check();
-    }
-    store_cursor_close(cursor);
-    return err;
-}
-
-/* Old tree number -> new one. */
-typedef struct TreeMap {
-    TreeId *new_tree;
-    u32 count;
-} TreeMap;
-
-static Err
-map_init(TreeMap *map, const Catalog *catalog)
-{
-    TreeId most = TREE_NONE;
-    for (u32 i = 0; i < catalog_table_count(catalog); i++) {
-        const TableDef *table = catalog_table_at(catalog, i);
-        most = MAX_OF(most, table->tree);
-        for (u32 k = 0; k < table->index_count; k++)
-            most = MAX_OF(most, table->index[k]->tree);
-    }
-    *map = (TreeMap){.new_tree = MEM_NEW_ARRAY(TreeId, (size_t)most + 1), .count = most + 1};
-    return map->new_tree == NULL ? ERR_NOMEM : OK;
-}
-
-static Err
-copy_one(StoreTxn *from, TreeId tree, StoreTxn *to, StoreTreeKind kind, TreeMap *map)
-{
-    Err err = store_tree_create(to, kind, &map->new_tree[tree]);
-    return err == OK ? copy_tree(from, tree, to, map->new_tree[tree]) : err;
-}
-
-/* Trees keep their contents and get new numbers. */
-static Err
-copy_trees(StoreTxn *from, const Catalog *catalog, StoreTxn *to, TreeMap *map)
-{
-    Err err = OK;
-    for (u32 i = 0; err == OK && i < catalog_table_count(catalog); i++) {
-        const TableDef *table = catalog_table_at(catalog, i);
-        if (table->is_view || table->is_virtual) continue;
-        err = copy_one(from, table->tree, to,
-                       table->without_rowid ? STORE_TREE_BYTES : STORE_TREE_INT, map);
-        for (u32 k = 0; err == OK && k < table->index_count; k++)
-            err = copy_one(from, table->index[k]->tree, to, STORE_TREE_BYTES, map);
-    }
-    return err;
-}
-
-static Err
-copy_numbers(StoreTxn *from, StoreTxn *to)
-{
-    static const char *const names[] = {"schema_version", "user_version", "application_id"};
-    Err err = OK;
-    for (u32 i = 0; err == OK && i < COUNT_OF(names); i++) {
-        i64 number;
-        err = catalog_get_number(from, names[i], &number);
-        if (err == OK && number != 0) err = catalog_set_number(to, names[i], number);
-    }
-    return err;
-}
-
-Err
-maintain__copy(Session *session, u32 database, Session *to, ErrMsg *msg)
-{
-    SessionDb *source = &session->db[database];
-    i64 from_tree, to_tree;
-    Err err = session__ensure_txn(to);
-    StoreTxn *txn = to->db[0].txn;
-    if (err != OK) return err_set(msg, err, "%s", err_message(session_error(to)));
-    err = session__ensure_token(to, 0);
-    if (err != OK) return err_set(msg, err, "%s", err_message(session_error(to)));
-    err = catalog_get_number(source->txn, "schema_tree", &from_tree);
-    if (err == OK) err = catalog_get_number(txn, "schema_tree", &to_tree);
-    TreeMap map = {0};
-    if (err == OK) err = map_init(&map, source->catalog);
-    if (err == OK) err = copy_trees(source->txn, source->catalog, txn, &map);
-    if (err == OK) {
-        err = catalog_copy_rows(source->txn, (TreeId)from_tree, txn, (TreeId)to_tree, map.new_tree,
-                                map.count);
-    }
-    mem_free(map.new_tree);
-    if (err == OK) err = copy_numbers(source->txn, txn);
-    if (err != OK) {
-        const ErrMsg *cause = store_txn_error(txn);
-        err_set(msg, err, "%s", cause->err == err ? err_message(cause) : err_text(err));
-    }
-    Err end = session__autocommit_end(to, err == OK);
-    if (err == OK && end != OK) err_set(msg, end, "%s", err_message(session_error(to)));
-    return err != OK ? err : end;
-}
-
 /* ---- VACUUM ---- */
 
 static Err
@@ -355,7 +246,7 @@ vacuum_into(Stmt *stmt, u32 database, const AstExpr *into)
     if (err == OK && catalog_table_count(to->db[0].catalog) > 0) {
         err = err_set(&msg, ERR_SQL, "output file already exists");
     }
-    if (err == OK) err = maintain__copy(session, database, to, &msg);
+    if (err == OK) err = copy__database(session, database, to, 0, &msg);
     if (err != OK) session__fail(session, err, &msg);
 
 done:

@@ -170,5 +170,8 @@ session__plan_context(Session *session, const CatalogView *view, PlanContext *co
         .ignore_check_constraints = session->ignore_check,
         .reverse_unordered = session->reverse_unordered,
         .case_sensitive_like = session->case_sensitive_like,
+        .triggers_off = session->triggers_off,
+        .views_off = session->views_off,
+        .strings_double_off = session->strings_off_dml,
     };
 }

@@ -105,6 +105,25 @@ hook_update(void *arg, ExecChange change, const TableDef *table, i64 rowid)
                          rowid);
 }
 
+static void
+hook_preupdate(void *arg, const ExecPreupdate *change)
+{
+    static const int actions[] = {[EXEC_INSERT] = 18, [EXEC_UPDATE] = 23, [EXEC_DELETE] = 9};
+    Session *session = arg;
+    const SessionPreupdate news = {
+        .action = actions[change->change],
+        .database = change->table->schema,
+        .table = change->table->name,
+        .rowid_old = change->rowid_old,
+        .rowid_new = change->rowid_new,
+        .column_count = change->table->column_count,
+        .row_old = change->row_old,
+        .row_new = change->row_new,
+        .depth = change->depth,
+    };
+    session->host.preupdate(session->host.preupdate_arg, &news);
+}
+
 static bool
 hook_progress(void *arg)
 {
@@ -124,6 +143,7 @@ session_set_hooks(Session *session, const SessionHooks *hooks)
     bool asks = hooks->authorize != session->host.authorize ||
                 hooks->authorize_arg != session->host.authorize_arg;
     session->host = *hooks;
+    session->hooks.preupdate = hooks->preupdate == NULL ? NULL : hook_preupdate;
     session->hooks.update = hooks->update == NULL ? NULL : hook_update;
     session->hooks.progress = hooks->progress == NULL ? NULL : hook_progress;
     session->hooks.progress_every = hooks->progress_every;

@@ -69,6 +69,19 @@ MUST_CHECK Err session_checkpoint(Session *session);
 /* Run statements until the text ends or one fails; rows are discarded. */
 MUST_CHECK Err session_exec(Session *session, Slice sql);
 
+/* ---- whole databases (copy.c, image.c) ---- */
+
+/* Replace database `to_name` of `to` by what `from` sees of its own `from_name`.  The error is
+   `to`'s.  Two sessions.  [parks] */
+MUST_CHECK Err session_copy(Session *from, const char *from_name, Session *to, const char *to_name);
+/* How much there is to copy, in units of about 4 kB, at least one a tree; and a number that changes
+   with every commit. */
+MUST_CHECK Err session_copy_size(Session *session, const char *name, u64 *pages_out,
+                                 u64 *change_number_out);
+/* A database as bytes, and back: it replaces what is there. */
+MUST_CHECK Err session_serialize(Session *session, const char *name, Buf *out);
+MUST_CHECK Err session_deserialize(Session *session, const char *name, Slice image);
+
 /* Limits, numbered as SQLITE_LIMIT_*; a negative value only reads.  Returns the former value. */
 #define SESSION_LIMITS 13
 int session_limit(Session *session, int limit, int value);
@@ -81,6 +94,42 @@ const FuncTable *session_builtin_functions(void);
 /* Who knows collations beside the three built-in ones; call again whenever the answers change. */
 void session_set_collations(Session *session, const Collation *(*find)(void *arg, Slice name),
                             void *arg);
+/* A change about to be made: action as for `update`; rows of column_count cells, NULL where there
+   is none. */
+typedef struct SessionPreupdate {
+    int action;
+    const char *database, *table;
+    i64 rowid_old, rowid_new;
+    u32 column_count;
+    const Cell *row_old, *row_new;
+    u32 depth; /* 0: by the statement itself; n: by a trigger n deep. */
+} SessionPreupdate;
+
+/* Settings of a connection that are no limits.  A negative value only reads. */
+typedef enum SessionSetting {
+    SESSION_FOREIGN_KEYS,
+    SESSION_TRIGGERS,
+    SESSION_VIEWS,
+    SESSION_DOUBLE_QUOTED_DML, /* "x" may be a string. */
+    SESSION_DOUBLE_QUOTED_DDL,
+    SESSION_REVERSE_SCANS,
+    SESSION_SETTINGS
+} SessionSetting;
+/* Returns the value in force. */
+int session_setting(Session *session, SessionSetting setting, int value);
+
+/* A column of a table or view, found by name; the texts live as long as the schema does. */
+typedef struct SessionColumn {
+    const char *type, *collation;
+    bool not_null, primary_key, autoincrement;
+} SessionColumn;
+/* `database` NULL: anywhere; `column` NULL: only whether there is such a table. */
+MUST_CHECK Err session_find_column(Session *session, const char *database, const char *table,
+                                   const char *column, SessionColumn *column_out);
+/* Name of database `at` (0 main, 1 temp, ...), NULL if there is none. */
+const char *session_database_name(const Session *session, u32 at);
+bool session_has_deferred_violations(const Session *session);
+
 /* What the host program wants to be told or asked; zero-initialised: nothing.  Copied.  The
    functions run inside calls of the session, on its task, with nothing locked but the session. */
 typedef struct SessionHooks {
@@ -98,6 +147,12 @@ typedef struct SessionHooks {
     /* 18 insert, 23 update, 9 delete. */
     void (*update)(void *arg, int action, const char *database, const char *table, i64 rowid);
     void *update_arg;
+    /* Before each change of a row of a table of the program's. */
+    void (*preupdate)(void *arg, const struct SessionPreupdate *change);
+    void *preupdate_arg;
+    /* A transaction that wrote to this database has been committed. */
+    void (*committed)(void *arg, const char *database);
+    void *committed_arg;
     /* The file behind a name in ATTACH or VACUUM INTO: its path (mem_alloc'd), or an error. NULL:
        names are paths. */
     Err (*map_file)(void *arg, const char *name, char **path_out, ErrMsg *msg);

@@ -100,6 +100,7 @@ struct Session {
     const Collation *(*find_collation)(void *arg, Slice name);
     void *collation_arg;
     SessionHooks host;
+    u32 wrote;          /* Bit i: the last commit wrote to database i, which nobody was told yet. */
     u32 progress_count; /* Operations since the progress handler was called. */
     FuncEnv func_env;
     ExecEnv exec_env;
@@ -115,6 +116,7 @@ struct Session {
 
     bool foreign_keys, recursive_triggers, query_only, ignore_check, reverse_unordered;
     bool case_sensitive_like;
+    bool triggers_off, views_off, strings_off_dml, strings_off_ddl;
     bool defer_foreign_keys; /* Until the transaction ends. */
     i64 cache_size;          /* Remembered for who asks; the pool has its own size. */
 };
@@ -224,8 +226,12 @@ MUST_CHECK Err maintain__detach(Stmt *stmt, const AstAttach *ast);
 MUST_CHECK Err maintain__vacuum(Stmt *stmt, const AstVacuum *ast);
 /* Every table and index of one database against each other; findings go to stmt->rows. */
 MUST_CHECK Err maintain__integrity_check(Stmt *stmt, u32 database, i64 findings_max);
-/* Copy a whole database into another, which must be empty (VACUUM INTO, backup). */
-MUST_CHECK Err maintain__copy(Session *session, u32 database, Session *to, ErrMsg *msg);
+
+/* ---- copy.c ---- */
+/* Replace a whole database by a copy of another (VACUUM INTO, backup) and commit.  `session` has a
+   transaction and catalogs; `to` is in no transaction. */
+MUST_CHECK Err copy__database(Session *session, u32 database, Session *to, u32 to_database,
+                              ErrMsg *msg);
 
 /* ---- command.c, pragma.c ---- */
 /* Columns that a command returns; called at prepare. */

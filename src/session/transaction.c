@@ -261,6 +261,18 @@ commit_one(Session *session, u32 at)
     return OK;
 }
 
+/* The program may run statements then: everything is over. */
+static void
+tell_committed(Session *session)
+{
+    u32 wrote = session->wrote;
+    session->wrote = 0;
+    for (u32 i = 0; session->host.committed != NULL && wrote >> i != 0; i++) {
+        if ((wrote >> i & 1) != 0 && session->db[i].name != NULL)
+            session->host.committed(session->host.committed_arg, session->db[i].name);
+    }
+}
+
 /* Commit every database's transaction, main first. */
 static Err
 commit_store(Session *session)
@@ -278,8 +290,10 @@ commit_store(Session *session)
         return ERR_HOST;
     }
     session__trip_all(session);
+    session->wrote = 0;
     for (u32 i = 0; i < session->db_count; i++) {
         if (session->db[i].txn == NULL) continue;
+        if (i != 1 && store_txn_has_written(session->db[i].txn)) session->wrote |= 1u << i;
         Err err = commit_one(session, i);
         if (err == ERR_BUSY) return err;
         if (err != OK) {
@@ -312,6 +326,7 @@ session__commit(Session *session)
     if (err == ERR_BUSY) return err;
     end_flags(session);
     resume_readers(session);
+    if (err == OK) tell_committed(session);
     return err;
 }
 
@@ -330,6 +345,7 @@ session__autocommit_end(Session *session, bool ok)
         if (!ok || err != OK) rollback_store(session);
         end_flags(session);
         resume_readers(session);
+        if (ok && err == OK) tell_committed(session);
         return err;
     }
     if (session->running > 0) return OK;

@@ -103,6 +103,17 @@ MUST_CHECK Err catalog_copy_rows(StoreTxn *from, TreeId from_tree, StoreTxn *to,
    catalog_load(). */
 MUST_CHECK Err catalog_load_row(StoreTxn *txn, TreeId schema_tree, i64 rowid, const char *type,
                                 const char *name, const char *table, TreeId tree, const char *sql);
+/* A schema row as it stands in a serialized database; tree: a number of the caller's. */
+typedef struct CatalogRow {
+    i64 rowid;
+    u8 type; /* 0 table, 1 index, 2 view, 3 trigger */
+    const char *name, *table;
+    const char *sql; /* NULL: none */
+    TreeId tree;
+} CatalogRow;
+/* All rows of the schema tree, in `arena`. */
+MUST_CHECK Err catalog_rows(StoreTxn *txn, TreeId schema_tree, Arena *arena, CatalogRow **row_out,
+                            u32 *count_out);
 
 /* ---- DDL ---- */
 

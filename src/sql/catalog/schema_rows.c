@@ -179,3 +179,23 @@ catalog_load_row(StoreTxn *txn, TreeId schema_tree, i64 rowid, const char *type,
     }
     return ERR_CORRUPT;
 }
+
+Err
+catalog_rows(StoreTxn *txn, TreeId schema_tree, Arena *arena, CatalogRow **row_out, u32 *count_out)
+{
+    SchemaRow *row;
+    Err err = catalog__rows_read(txn, schema_tree, arena, &row, count_out, NULL);
+    if (err != OK) return err;
+    CatalogRow *list = ARENA_NEW_ARRAY(arena, CatalogRow, *count_out + 1u);
+    if (list == NULL) return ERR_NOMEM;
+    for (u32 i = 0; i < *count_out; i++) {
+        list[i] = (CatalogRow){.rowid = row[i].rowid,
+                               .type = (u8)row[i].type,
+                               .name = row[i].name,
+                               .table = row[i].table,
+                               .sql = row[i].sql,
+                               .tree = row[i].tree};
+    }
+    *row_out = list;
+    return OK;
+}

@@ -1,0 +1,84 @@
+/*
+ * mutex_api.c -- sqlite3_mutex: locks for the host program, recursive where SQLite's are.
+ */
+#include "capi/process.h"
+
+#include "rt/task.h"
+
+static bool
+is_mine(CapiMutex *mutex)
+{
+    return mutex->owner == rt_self();
+}
+
+sqlite3_mutex *
+sqlite3_mutex_alloc(int id)
+{
+    CapiProcess *process = capi__process();
+    if (process == NULL || id < 0 || id >= (int)STATIC_MUTEXES) return NULL;
+    if (id > SQLITE_MUTEX_RECURSIVE) return (sqlite3_mutex *)&process->static_mutex[id];
+    CapiMutex *mutex = MEM_NEW(CapiMutex);
+    if (mutex != NULL) mutex->id = id;
+    return (sqlite3_mutex *)mutex;
+}
+
+void
+sqlite3_mutex_free(sqlite3_mutex *handle)
+{
+    CapiMutex *mutex = (CapiMutex *)handle;
+    if (mutex != NULL && mutex->id <= SQLITE_MUTEX_RECURSIVE) mem_free(mutex);
+}
+
+static void
+taken(CapiMutex *mutex)
+{
+    mutex->owner = rt_self();
+    mutex->depth = 1;
+}
+
+void
+sqlite3_mutex_enter(sqlite3_mutex *handle)
+{
+    CapiMutex *mutex = (CapiMutex *)handle;
+    if (mutex == NULL) return;
+    if (mutex->id == SQLITE_MUTEX_RECURSIVE && is_mine(mutex)) {
+        mutex->depth++;
+        return;
+    }
+    rt_mutex_lock(&mutex->mutex);
+    taken(mutex);
+}
+
+int
+sqlite3_mutex_try(sqlite3_mutex *handle)
+{
+    CapiMutex *mutex = (CapiMutex *)handle;
+    if (mutex == NULL) return SQLITE_OK;
+    if (mutex->id == SQLITE_MUTEX_RECURSIVE && is_mine(mutex)) {
+        mutex->depth++;
+        return SQLITE_OK;
+    }
+    if (!rt_mutex_try_lock(&mutex->mutex)) return SQLITE_BUSY;
+    taken(mutex);
+    return SQLITE_OK;
+}
+
+void
+sqlite3_mutex_leave(sqlite3_mutex *handle)
+{
+    CapiMutex *mutex = (CapiMutex *)handle;
+    if (mutex == NULL || !is_mine(mutex)) return;
+    if (--mutex->depth > 0) return;
+    mutex->owner = NULL;
+    rt_mutex_unlock(&mutex->mutex);
+}
+
+/* A mutex for the program's own sections around a connection.  Calls of the API lock the session by
+   themselves: one thread inside of a section does not keep another from a call. */
+sqlite3_mutex *
+sqlite3_db_mutex(sqlite3 *db)
+{
+    if (!capi__db_ok(db)) return NULL;
+    if (db->mutex == NULL) db->mutex = sqlite3_mutex_alloc(SQLITE_MUTEX_RECURSIVE);
+    return db->mutex;
+}
