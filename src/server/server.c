@@ -2,21 +2,29 @@
  * server.c -- listeners, the list of connections, the housekeeper, draining.
  *
  * One acceptor a listener; a task for each connection that is not idle (on loops a fiber, else a
- * thread). The housekeeper joins ended tasks and looks ten
- * times a second at requests that run: it ends those over their time limit and those whose client
- * was reset.  While nothing runs it sleeps.
+ * thread).  The housekeeper joins ended tasks and looks ten times a second at seats whose requests
+ * run -- it ends those over their time limit and those whose client has gone -- and at streams that
+ * nobody came back for.  Without seats and streams it sleeps.
  */
+#include "server/server__quack.h"
+
 #include <stdio.h>
 #include <string.h>
 
+#include "rt/file.h"
+#include "rt/host.h"
 #include "rt/loop.h"
 #include "rt/random.h"
 #include "rt/time.h"
-#include "server/server__quack.h"
+#include "server/auth.h"
+#include "server/hrana/stream.h"
+#include "server/show.h"
+#include "server/tls.h"
 
 #define TICK_NS         (100 * RT_NS_PER_MS) /* While a request runs... */
 #define IDLE_TICK_NS    (500 * RT_NS_PER_MS) /* ...and to notice that one has begun. */
 #define ACCEPT_PAUSE_NS (100 * RT_NS_PER_MS)
+#define LAST_NS         (5 * RT_NS_PER_S) /* For answers after the interrupt. */
 #define REFUSE_WRITE_NS (100 * RT_NS_PER_MS)
 
 static void
@@ -29,7 +37,12 @@ static void
 options_complete(ServerOptions *options)
 {
     if (options->connections_max == 0) options->connections_max = 2000;
+    if (options->streams_max == 0) options->streams_max = 4000;
     if (options->handles_max == 0) options->handles_max = 256;
+    default_u64(&options->body_bytes_max, (u64)64 << 20);
+    default_u64(&options->held_bytes_max, rt_memory_bytes() / 4);
+    default_u64(&options->stream_timeout_ns, 10 * RT_NS_PER_S);
+    default_u64(&options->request_timeout_ns, 30 * RT_NS_PER_S);
     default_u64(&options->line_bytes_max, (u64)16 << 20);
     default_u64(&options->response_bytes_max, (u64)64 << 20);
     default_u64(&options->idle_timeout_ns, 3600 * RT_NS_PER_S);
@@ -39,12 +52,18 @@ options_complete(ServerOptions *options)
 }
 
 bool
-server__same_secret(Slice a, Slice b)
+server__hold(Server *server, u64 bytes)
 {
-    u8 different = a.bytes != b.bytes;
-    for (size_t i = 0; i < a.bytes && b.bytes > 0; i++)
-        different = (u8)(different | (a.p[i] ^ b.p[i % b.bytes]));
-    return different == 0;
+    u64 before = rt_fetch_add(&server->held_bytes, bytes);
+    if (before + bytes <= server->options.held_bytes_max) return true;
+    rt_fetch_sub(&server->held_bytes, bytes);
+    return false;
+}
+
+void
+server__release(Server *server, u64 bytes)
+{
+    rt_fetch_sub(&server->held_bytes, bytes);
 }
 
 static bool
@@ -118,9 +137,9 @@ conn_refuse(Server *server, RtSocket *socket, const char *text)
 {
     char line[200];
     int bytes = snprintf(line, sizeof(line),
-                         "{\"err\":{\"code\":%d,\"name\":\"QUACK_LIMIT\",\"message\":\"%s\"}}\n",
-                         WEFT_BUSY, text);
-    rt_fetch_add(&server->refused, 1);
+                         "{\"err\":{\"code\":%d,\"name\":\"QUACK_LIMIT\",\"message\":\"%s\"}}\n", 5,
+                         text);
+    server__count(server, COUNT_REFUSED, 1);
     if (rt_socket_write(socket, line, (size_t)bytes, rt_deadline_after(REFUSE_WRITE_NS), NULL) ==
         OK)
         rt_socket_shutdown_write(socket);
@@ -138,7 +157,7 @@ conn_start(Server *server, RtSocket *socket)
     }
     conn->server = server;
     conn->socket = socket;
-    conn->trusted = server->token == NULL;
+    conn->trusted = !auth__needed(server->auth);
     rt_random_bytes(conn->key, sizeof(conn->key));
 
     rt_mutex_lock(&server->lock);
@@ -156,7 +175,7 @@ conn_start(Server *server, RtSocket *socket)
         if (conn->next != NULL) conn->next->prev = conn;
         server->conns = conn;
         server->conn_count++;
-        rt_fetch_add(&server->accepted, 1);
+        server__count(server, COUNT_CONNECTIONS, 1);
         rt_cond_broadcast(&server->changed, &server->lock);
     }
     rt_mutex_unlock(&server->lock);
@@ -194,8 +213,10 @@ server__cancel(Server *server, u64 number, const u8 key[CONN_KEY_BYTES])
     rt_mutex_lock(&server->lock);
     for (Conn *conn = server->conns; conn != NULL; conn = conn->next) {
         if (conn->number != number) continue;
-        found = server__same_secret(SLICE(conn->key, CONN_KEY_BYTES), SLICE(key, CONN_KEY_BYTES));
-        if (found) (void)conn__interrupt(conn, END_CANCEL);
+        found = auth__same_secret(SLICE(conn->key, CONN_KEY_BYTES), SLICE(key, CONN_KEY_BYTES));
+        rt_mutex_lock(&conn->lock);
+        if (found && conn->seat != NULL) (void)seat__interrupt(conn->seat, END_CANCEL);
+        rt_mutex_unlock(&conn->lock);
         break;
     }
     rt_mutex_unlock(&server->lock);
@@ -204,18 +225,29 @@ server__cancel(Server *server, u64 number, const u8 key[CONN_KEY_BYTES])
 
 /* ---- housekeeping ---- */
 
-/* Look at one connection; true when a request runs on it. */
+/* Look at one seat; true when a request runs on it. */
 static bool
-conn_inspect(Conn *conn, u64 now_ns)
+seat_inspect(Seat *seat, u64 now_ns)
 {
-    rt_mutex_lock(&conn->lock);
-    bool busy = conn->state == CONN_BUSY;
-    bool late = busy && conn->deadline_ns != 0 && now_ns >= conn->deadline_ns;
-    rt_mutex_unlock(&conn->lock);
-    if (late)
-        (void)conn__interrupt(conn, END_TIMEOUT);
-    else if (busy && rt_socket_peer(conn->socket) == RT_PEER_RESET)
-        (void)conn__interrupt(conn, END_PEER);
+    SeatEnd why = END_NONE;
+    rt_mutex_lock(&seat->lock);
+    bool busy = seat->state == SEAT_BUSY;
+    if (busy && seat->deadline_ns != 0 && now_ns >= seat->deadline_ns) why = END_TIMEOUT;
+    if (busy && why == END_NONE && seat->socket != NULL) {
+        RtPeer peer = rt_socket_peer(seat->socket);
+        /* A Quack client may finish sending and still wait for answers (nc -N). */
+        bool half = seat->protocol == protocol_quack.name;
+        if (peer == RT_PEER_RESET || (peer == RT_PEER_FINISHED && !half)) why = END_PEER;
+    }
+    /* An open transaction that nobody goes on with. */
+    if (!busy && seat->txn_since_ns != 0 && seat->home != NULL &&
+        seat->protocol != protocol_quack.name && /* It waits for that itself. */
+        now_ns > seat->since_ns + seat->server->options.transaction_timeout_ns)
+        rt_socket_shutdown(seat->home);
+    rt_mutex_unlock(&seat->lock);
+    if (why == END_NONE) return busy;
+    if (why == END_TIMEOUT) server__count(seat->server, COUNT_TIMEOUTS, 1);
+    (void)seat__interrupt(seat, why);
     return busy;
 }
 
@@ -228,10 +260,13 @@ housekeeper_task(void *arg)
         dead_bury(server);
         u64 now_ns = rt_now_ns();
         bool busy = false;
-        for (Conn *conn = server->conns; conn != NULL; conn = conn->next)
-            busy |= conn_inspect(conn, now_ns);
-        u64 tick_ns = busy ? TICK_NS : IDLE_TICK_NS;
-        u64 wake_ns = server->conns != NULL ? rt_deadline_after(tick_ns) : RT_FOREVER;
+        for (Seat *seat = server->seats; seat != NULL; seat = seat->next)
+            busy |= seat_inspect(seat, now_ns);
+        bool some = server->conns != NULL || server->seats != NULL;
+        rt_mutex_unlock(&server->lock);
+        stream__expire(server, now_ns, false);
+        rt_mutex_lock(&server->lock);
+        u64 wake_ns = some ? rt_deadline_after(busy ? TICK_NS : IDLE_TICK_NS) : RT_FOREVER;
         if (server->stopping && server->conns == NULL && server->dead == NULL) break;
         Err err = rt_cond_wait_until(&server->changed, &server->lock, wake_ns);
         if (err != OK && err != ERR_BUSY) break;
@@ -252,7 +287,7 @@ listeners_open(Server *server, ErrMsg *msg)
         server->listener_count = i + 1;
         /* Nobody is accepted before this is known. */
         const char *address = rt_listener_address(server->listener[i].listener);
-        if (server->token == NULL && !is_loopback(address))
+        if (!auth__needed(server->auth) && !options->insecure && !is_loopback(address))
             return err_set(
                 msg, ERR_AUTH,
                 "%s can be reached from other machines: a token is needed to listen there",
@@ -261,16 +296,29 @@ listeners_open(Server *server, ErrMsg *msg)
     return OK;
 }
 
+/* One database is opened at once, so that a wrong path is told; in a directory each when asked for.
+ */
 static Err
 database_open(Server *server, ErrMsg *msg)
 {
-    weft_options open = {.no_create = !server->options.create,
-                         .sync = server->options.sync,
-                         .pool_bytes = server->options.pool_bytes};
-    int code = weft_open(server->path, &open, &server->db);
-    if (code == WEFT_OK) return OK;
-    if (server->db == NULL) return ERR_NOMEM;
-    return err_set(msg, ERR_CANTOPEN, "%s", weft_errmsg(server->db));
+    Fault fault = {0};
+    if (server->options.dir != NULL) {
+        RtStat stat;
+        Err err = rt_file_stat(NULL, server->options.dir, &stat, msg);
+        if (err == ERR_NOTFOUND && server->options.create) {
+            err_clear(msg);
+            err = rt_dir_create(server->options.dir, msg);
+        }
+        return err;
+    }
+    ServedDb *db = db__find(server, SLICE_NONE, &fault);
+    Err err = db == NULL || !db__open(db, &fault) ? ERR_CANTOPEN : OK;
+    if (err != OK) {
+        Slice text = fault__text(&fault);
+        err_set(msg, err, "%.*s", (int)text.bytes, (const char *)text.p);
+    }
+    fault__free(&fault);
+    return err;
 }
 
 static Err
@@ -285,27 +333,35 @@ tasks_start(Server *server)
     return err;
 }
 
+/* All that must be there before anybody is accepted. */
+static Err
+parts_open(Server *server, ErrMsg *msg)
+{
+    const ServerOptions *options = &server->options;
+    Err err = auth__new(options, &server->auth, msg);
+    if (err == OK && options->tls_cert != NULL)
+        err = tls__context_new(options->tls_cert, options->tls_key, &server->tls, msg);
+    if (err == OK && show__init(server) != OK) err = err_set(msg, ERR_NOMEM, NULL);
+    if (err == OK && stream__init(server) != OK) err = err_set(msg, ERR_NOMEM, NULL);
+    if (err == OK) err = database_open(server, msg);
+    if (err == OK) err = listeners_open(server, msg);
+    return err;
+}
+
 Err
 server_start(RtProcess *process, const ServerOptions *options, Server **server_out, ErrMsg *msg)
 {
-    ASSERT(options->path != NULL);
+    ASSERT((options->path == NULL) != (options->dir == NULL));
     ASSERT(options->listen_count <= SERVER_LISTENERS_MAX);
     *server_out = NULL;
     Server *server = MEM_NEW(Server);
     if (server == NULL) return err_set(msg, ERR_NOMEM, NULL);
     server->process = process;
     server->options = *options;
+    server->started_ns = rt_now_ns();
     options_complete(&server->options);
-    server->path = mem_strdup(options->path);
-    if (options->token != NULL) server->token = mem_strdup(options->token);
-    server->options.path = server->path;
-    server->options.token = server->token;
 
-    Err err = server->path == NULL || (options->token != NULL && server->token == NULL)
-                  ? err_set(msg, ERR_NOMEM, NULL)
-                  : OK;
-    if (err == OK) err = database_open(server, msg);
-    if (err == OK) err = listeners_open(server, msg);
+    Err err = parts_open(server, msg);
     if (err == OK) {
         err = tasks_start(server);
         if (err != OK) err_set(msg, err, "no task for the server: %s", err_text(err));
@@ -320,6 +376,22 @@ server_start(RtProcess *process, const ServerOptions *options, Server **server_o
     return OK;
 }
 
+Err
+server_reload(Server *server, ErrMsg *msg)
+{
+    const ServerOptions *options = &server->options;
+    TlsContext *context = NULL;
+    if (options->tls_cert == NULL) return OK;
+    Err err = tls__context_new(options->tls_cert, options->tls_key, &context, msg);
+    if (err != OK) return err;
+    rt_mutex_lock(&server->lock);
+    TlsContext *former = server->tls;
+    server->tls = context;
+    rt_mutex_unlock(&server->lock);
+    tls__context_free(former);
+    return OK;
+}
+
 const char *
 server_address(const Server *server, u32 index)
 {
@@ -327,23 +399,25 @@ server_address(const Server *server, u32 index)
     return rt_listener_address(server->listener[index].listener);
 }
 
-/* End every connection; those that run a request only if `running` too. */
+/* How far the drain has come. */
+typedef enum Pressure { END_IDLE, INTERRUPT, END_ALL } Pressure;
+
+/* End connections: the idle ones, then what runs, then all.  How many are left. */
 static u32
-conns_end(Server *server, bool running)
+conns_end(Server *server, Pressure pressure)
 {
     u32 left = 0;
     rt_mutex_lock(&server->lock);
     for (Conn *conn = server->conns; conn != NULL; conn = conn->next) {
         left++;
         rt_mutex_lock(&conn->lock);
-        bool idle = conn->state != CONN_BUSY;
+        bool busy = conn->busy > 0;
         rt_mutex_unlock(&conn->lock);
         /* One that is just now getting busy notices the end of its socket afterwards. */
-        if (idle)
-            rt_socket_shutdown(conn->socket);
-        else if (running)
-            (void)conn__interrupt(conn, END_DRAIN);
+        if (!busy || pressure == END_ALL) rt_socket_shutdown(conn->socket);
     }
+    for (Seat *seat = server->seats; pressure >= INTERRUPT && seat != NULL; seat = seat->next)
+        (void)seat__interrupt(seat, END_DRAIN);
     rt_mutex_unlock(&server->lock);
     return left;
 }
@@ -351,9 +425,13 @@ conns_end(Server *server, bool running)
 static void
 conns_drain(Server *server, u64 drain_ns)
 {
-    u64 deadline = rt_deadline_after(drain_ns);
-    while (conns_end(server, rt_now_ns() >= deadline) > 0)
+    u64 deadline = rt_deadline_after(drain_ns), last = rt_deadline_after(drain_ns + LAST_NS);
+    for (;;) {
+        u64 now = rt_now_ns();
+        Pressure pressure = now >= last ? END_ALL : now >= deadline ? INTERRUPT : END_IDLE;
+        if (conns_end(server, pressure) == 0) return;
         if (rt_sleep_ns(TICK_NS / 5) != OK) rt_task_clear_cancel(rt_self());
+    }
 }
 
 Err
@@ -361,6 +439,7 @@ server_stop(Server *server, u64 drain_ns, ErrMsg *msg)
 {
     rt_mutex_lock(&server->lock);
     server->stopping = true;
+    rt_store(&server->draining, 1u);
     rt_cond_broadcast(&server->changed, &server->lock);
     rt_mutex_unlock(&server->lock);
     for (u32 i = 0; i < server->listener_count; i++)
@@ -376,42 +455,20 @@ server_stop(Server *server, u64 drain_ns, ErrMsg *msg)
     rt_thread_join(server->housekeeper);
     server->housekeeper = NULL;
 
-    Err err = OK;
-    if (server->db != NULL) {
-        if (weft_checkpoint(server->db) != WEFT_OK)
-            err = err_set(msg, ERR_IO, "checkpoint: %s", weft_errmsg(server->db));
-        (void)weft_close(server->db);
-        server->db = NULL;
-    }
-    return err;
+    stream__expire(server, RT_FOREVER, true);
+    return db__close_all(server, msg);
 }
 
 void
 server_free(Server *server)
 {
     if (server == NULL) return;
-    ASSERT(server->db == NULL && server->conns == NULL);
+    ASSERT(server->databases == NULL && server->conns == NULL);
     for (u32 i = 0; i < server->listener_count; i++)
         rt_listener_close(server->listener[i].listener);
-    mem_free(server->path);
-    mem_free(server->token);
+    stream__free(server);
+    show__free(server);
+    tls__context_free(server->tls);
+    auth__free(server->auth);
     mem_free(server);
-}
-
-void
-server_counters(Server *server, ServerCounters *counters_out)
-{
-    rt_mutex_lock(&server->lock);
-    u64 now = server->conn_count;
-    rt_mutex_unlock(&server->lock);
-    *counters_out = (ServerCounters){
-        .connections = rt_load_relaxed(&server->accepted),
-        .connections_now = now,
-        .refused = rt_load_relaxed(&server->refused),
-        .requests = rt_load_relaxed(&server->requests),
-        .errors = rt_load_relaxed(&server->errors),
-        .rows = rt_load_relaxed(&server->rows),
-        .bytes_in = rt_load_relaxed(&server->bytes_in),
-        .bytes_out = rt_load_relaxed(&server->bytes_out),
-    };
 }

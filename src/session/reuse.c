@@ -40,6 +40,13 @@ session_reuse(Session *session, const SessionOptions *options)
     return true;
 }
 
+void
+session_set_changes(Session *session, i64 changes, i64 total_changes)
+{
+    session->changes = changes;
+    session->total_changes = total_changes;
+}
+
 u64
 session_memory_bytes(const Session *session)
 {

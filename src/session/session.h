@@ -172,6 +172,8 @@ void session_set_read_only(Session *session, bool read_only);
  * with.
  */
 MUST_CHECK bool session_reuse(Session *session, const SessionOptions *options);
+/* What changes() and total_changes() say. */
+void session_set_changes(Session *session, i64 changes, i64 total_changes);
 /* Bytes that statements of the session hold now. */
 u64 session_memory_bytes(const Session *session);
 /* Is some statement between its first step and its end? */

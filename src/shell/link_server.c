@@ -546,6 +546,9 @@ banner_take(ServerLink *server, const char *token, LinkError *error_out)
 {
     JsonNode *root = NULL;
     Slice key;
+    /* Who speaks first gets the banner at once. */
+    Err err = rt_socket_write(server->socket, "\n", 1, rt_deadline_after(CONNECT_NS), NULL);
+    if (err != OK) return lost(server, error_out, "the connection to the server broke");
     if (!reply_read(server, &root, error_out)) return false;
     if (json_member(root, "err") != NULL) return error_take(json_member(root, "err"), error_out);
     if (json_member(root, "quack") == NULL ||

@@ -41,6 +41,7 @@ class Client:
             self.socket = socket.create_connection((host, int(port)), timeout=timeout)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
+        self.socket.sendall(b"\n")     # Who speaks first gets the banner at once.
         self.banner = self.receive()
 
     def __enter__(self):

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/auth.h"
 #include "server/quack/quack_run.h"
 
 #define JSON_DEPTH_MAX 64u
@@ -31,7 +32,7 @@ quack__banner(Conn *conn)
     json_key(&writer, "hello");
     json_write_string(&writer, "weft");
     json_key(&writer, "version");
-    json_write_string(&writer, weft_version());
+    json_write_string(&writer, WEFT_VERSION);
     json_key(&writer, "quack");
     json_write_int(&writer, 1);
     json_key(&writer, "session");
@@ -69,36 +70,34 @@ quack__reply_end(Conn *conn, JsonWriter *writer, size_t start)
 Err
 quack__error(Conn *conn, int code, const char *name, const char *text)
 {
-    return quack__error_reply(conn, NULL,
-                              &(Failure){.code = code,
-                                         .name = name,
-                                         .text = SLICE(text, strlen(text)),
-                                         .offset = -1,
-                                         .row = -1});
+    Fault fault = {0};
+    fault__set(&fault, code, name, "%s", text);
+    Err err = quack__error_reply(conn, NULL, &fault, -1);
+    fault__free(&fault);
+    return err;
 }
 
 Err
-quack__error_reply(Conn *conn, const JsonNode *id, const Failure *failure)
+quack__error_reply(Conn *conn, const JsonNode *id, const Fault *fault, i64 row)
 {
     JsonWriter writer;
     size_t start = conn->out.bytes;
-    rt_fetch_add(&conn->server->errors, 1);
     quack__reply_begin(conn, id, &writer);
     json_key(&writer, "err");
     json_begin_object(&writer);
     json_key(&writer, "code");
-    json_write_int(&writer, failure->code);
+    json_write_int(&writer, fault->code);
     json_key(&writer, "name");
-    json_write_string(&writer, failure->name);
+    json_write_string(&writer, fault->name);
     json_key(&writer, "message");
-    json_write_text(&writer, failure->text);
-    if (failure->offset >= 0) {
+    json_write_text(&writer, fault__text(fault));
+    if (fault->offset >= 0) {
         json_key(&writer, "offset");
-        json_write_int(&writer, failure->offset);
+        json_write_int(&writer, fault->offset);
     }
-    if (failure->row >= 0) {
+    if (row >= 0) {
         json_key(&writer, "row");
-        json_write_int(&writer, failure->row);
+        json_write_int(&writer, row);
     }
     json_end_object(&writer);
     return quack__reply_end(conn, &writer, start);
@@ -108,12 +107,10 @@ quack__error_reply(Conn *conn, const JsonNode *id, const Failure *failure)
 static Err
 refuse(Conn *conn, const JsonNode *id, const char *name, const char *text)
 {
-    return quack__error_reply(conn, id,
-                              &(Failure){.code = WEFT_MISUSE,
-                                         .name = name,
-                                         .text = SLICE(text, strlen(text)),
-                                         .offset = -1,
-                                         .row = -1});
+    Fault *fault = &conn->quack->fault;
+    server__count(conn->server, COUNT_ERRORS, 1);
+    fault__set(fault, 21, name, "%s", text);
+    return quack__error_reply(conn, id, fault, -1);
 }
 
 static Err
@@ -144,13 +141,18 @@ static Err
 do_token(Conn *conn, const JsonNode *id, const JsonNode *given)
 {
     Slice text;
-    const char *token = conn->server->token;
     if (!json_get_text(given, &text)) return refuse(conn, id, "QUACK_REQUEST", "token is a string");
-    if (token != NULL && !server__same_secret(text, SLICE(token, strlen(token)))) {
+    Trust trust = auth__token(conn->server->auth, text);
+    if (trust.result != AUTH_OK) {
         conn->closing = true;
-        return refuse(conn, id, "QUACK_AUTH", "wrong token");
+        server__count(conn->server, COUNT_AUTH_FAILED, 1);
+        return refuse(conn, id, "QUACK_AUTH",
+                      trust.result == AUTH_EXPIRED ? trust.text : "wrong token");
     }
+    if (trust.database[0] != 0) memcpy(conn->quack->database, trust.database, DB_NAME_BYTES);
+    conn->quack->one_database = trust.database[0] != 0;
     conn->trusted = true;
+    conn->read_only = trust.read_only;
     return simple_reply(conn, id, "done", 0);
 }
 
@@ -247,8 +249,9 @@ static const struct {
     bool needs_trust;
 } requests[] = {
     {"q", quack__query, true},       {"exec", quack__exec, true}, {"prepare", quack__prepare, true},
-    {"script", quack__script, true}, {"close", on_close, true},   {"cancel", on_cancel, false},
-    {"ping", on_ping, false},        {"token", on_token, false},  {"quit", on_quit, false},
+    {"script", quack__script, true}, {"use", quack__use, true},   {"close", on_close, true},
+    {"cancel", on_cancel, false},    {"ping", on_ping, false},    {"token", on_token, false},
+    {"quit", on_quit, false},
 };
 
 /* Keys that go with a request without being one. */
@@ -288,8 +291,8 @@ request_run(Conn *conn, const JsonNode *root)
     i32 which = request_find(root, &value);
     if (which < 0)
         return refuse(conn, id, "QUACK_REQUEST",
-                      "a request has exactly one of q, prepare, exec, close, script, cancel, ping, "
-                      "token and quit, and besides only id, params, rows and limit");
+                      "a request has exactly one of q, prepare, exec, close, script, use, cancel, "
+                      "ping, token and quit, and besides only id, params, rows and limit");
     if (requests[which].needs_trust && !conn->trusted)
         return refuse(conn, id, "QUACK_AUTH", "send {\"token\": ...} first");
     return requests[which].run(conn, root, id, value);
@@ -298,11 +301,6 @@ request_run(Conn *conn, const JsonNode *root)
 Err
 quack__line(Conn *conn, Slice line)
 {
-    if (conn->quack == NULL) {
-        conn->quack = MEM_NEW(QuackState);
-        if (conn->quack == NULL) return ERR_NOMEM;
-        arena_init(&conn->quack->arena, NULL);
-    }
     QuackState *quack = conn->quack;
     JsonLimits limits = {.depth_max = JSON_DEPTH_MAX,
                          .nodes_max = JSON_NODES_MAX,

@@ -1,0 +1,16 @@
+/*
+ * run.h -- what run.c and cursor.c share.
+ */
+#pragma once
+
+#include "server/hrana/hrana.h"
+
+/* How a step of a batch went. */
+enum { STEP_SKIPPED, STEP_OK, STEP_FAILED };
+
+/* Prepared and bound; *read_only_out: it begins a transaction that may not write. */
+MUST_CHECK bool hrana__prepare(Seat *seat, const HranaStmt *given, Stmt **stmt_out,
+                               bool *read_only_out, Fault *fault);
+/* After its end: rows changed; true if there is a last rowid to show. */
+bool hrana__changes(Seat *seat, const Stmt *stmt, u64 *affected_out, i64 *rowid_out);
+bool hrana__cond(const HranaCond *cond, const u8 *state, Seat *seat);

@@ -1,0 +1,79 @@
+/*
+ * sniff.c -- which protocol a new connection speaks: its first byte decides.
+ *
+ *     0x16                    TLS; what is inside is looked at again
+ *     A-Z                     HTTP, from which a WebSocket may grow
+ *     anything else           Quack
+ *
+ * A Quack client may wait for the banner before it speaks, so silence means Quack after a moment.
+ * That moment is a pause for people and scripts only: a client that wants the banner at once
+ * sends an empty line.  Under TLS nobody who is silent is greeted.
+ */
+#include "rt/time.h"
+#include "server/server__quack.h"
+#include "server/tls.h"
+
+#define BANNER_WAIT_NS (250 * RT_NS_PER_MS)
+#define TLS_RECORD     0x16
+
+/* TLS begins: what was read belongs to it. */
+static void
+begin_tls(Conn *conn)
+{
+    Server *server = conn->server;
+    Slice seen = conn__input(conn);
+    rt_mutex_lock(&server->lock);
+    conn->tls = tls__new(server->tls, conn->socket, seen);
+    rt_mutex_unlock(&server->lock);
+    buf_clear(&conn->in);
+    conn->in_at = conn->in_seen = 0;
+    if (conn->tls == NULL) conn->closing = true;
+    server__count(server, COUNT_TLS, 1);
+}
+
+/* With a certificate at hand, what comes from another machine has to be encrypted. */
+static bool
+may_be_plain(const Conn *conn)
+{
+    return conn->tls != NULL || conn->server->tls == NULL || rt_socket_is_loopback(conn->socket);
+}
+
+static void
+sniff_run(Conn *conn)
+{
+    Slice input = conn__input(conn);
+    if (input.bytes == 0) return;
+    if (input.p[0] == TLS_RECORD && conn->tls == NULL && conn->server->tls != NULL) {
+        begin_tls(conn);
+        return;
+    }
+    if (!may_be_plain(conn)) {
+        conn->closing = true;
+        return;
+    }
+    bool http = input.p[0] >= 'A' && input.p[0] <= 'Z';
+    if (!http && quack__banner(conn) != OK) conn->closing = true;
+    conn__switch(conn, http ? &protocol_http : &protocol_quack);
+}
+
+static u64
+sniff_wait_ns(const Conn *conn)
+{
+    bool greets = conn->tls == NULL && may_be_plain(conn);
+    return greets ? BANNER_WAIT_NS : conn->server->options.request_timeout_ns;
+}
+
+static bool
+sniff_late(Conn *conn)
+{
+    if (conn->tls != NULL || !may_be_plain(conn)) return false;
+    conn__switch(conn, &protocol_quack);
+    return quack__banner(conn) == OK;
+}
+
+const Protocol protocol_sniff = {
+    .name = "new",
+    .run = sniff_run,
+    .wait_ns = sniff_wait_ns,
+    .late = sniff_late,
+};
