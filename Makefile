@@ -11,7 +11,7 @@ SLT_DATA      ?= ../shared/slt
 T             ?=
 SEED          ?=
 
-.PHONY: all setup run test check asan ubsan tsan slt sqlite-files sim fuzz bench fmt install clean help
+.PHONY: all setup run test check asan ubsan tsan clients slt sqlite-files sim fuzz bench fmt install clean help
 .NOTPARALLEL:
 
 all: build-release ## optimised weft, weftd, libweft.so, libsqlite3.so.0 in build/release
@@ -41,6 +41,10 @@ check: setup ## the inner loop: format, tidy, layers, symbols, unit tests, short
 
 asan ubsan tsan: setup ## the tests under one sanitizer
 	@python3 tools/run_tests.py $@
+
+clients: build-release ## drivers and clients of SQLite and libSQL against the products (needs npm)
+	@status=0; for run in tests/clients/*/run.py; do \
+	    echo "== $$run"; python3 $$run --build build/release || [ $$? = 77 ] || status=1; done; exit $$status
 
 slt: full-release ## all sqllogictest files of SLT_DATA, else the sample in the repository
 	@python3 tests/slt/run.py --build build/release --data $(SLT_DATA)
