@@ -70,9 +70,12 @@ typedef struct ExecEnv {
     bool defer_foreign_keys; /* All foreign keys count as deferred. */
     i64 deferred_open;       /* Violations of deferred keys open in the transaction so far. */
     bool multi_writers;      /* Rowids from the tree's counter, not from its last key. */
-    bool watch;              /* Count rows, calls and time for each node (EXPLAIN ANALYZE). */
-    u32 batch_rows;          /* Tests: fixed batch size; 0: grows by demand up to 2,048. */
-    u32 trip_every;          /* Tests: trip after so many rows shown; 0: never. */
+    /* Moves whenever rows may have come or gone: exec counts it up at the start of each write, the
+       session at each transaction and undo.  NULL: nothing is remembered from run to run. */
+    u64 *write_no;
+    bool watch;     /* Count rows, calls and time for each node (EXPLAIN ANALYZE). */
+    u32 batch_rows; /* Tests: fixed batch size; 0: grows by demand up to 2,048. */
+    u32 trip_every; /* Tests: trip after so many rows shown; 0: never. */
 } ExecEnv;
 
 /*

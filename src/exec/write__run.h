@@ -160,6 +160,7 @@ struct ExecWrite {
     bool plain;
     u16 *set_stored; /* A plain UPDATE: positions in the record of what it sets. */
     u32 value_count;
+    bool value_simple; /* Parameters and constants alone. */
     WriteValue *value;
     Cell *value_row;
     u16 *not_null; /* [not_null_count] columns that a new row must fill. */
@@ -169,6 +170,8 @@ struct ExecWrite {
     bool joins;  /* UPDATE ... FROM: a target may come more than once; the last match counts. */
     Buf targets; /* Then: rows of `collected` by key, each key once. */
     StoreCursor *last;         /* For the last rowid. */
+    bool last_bound;           /* To the transaction of this run. */
+    u64 last_no;               /* *env->write_no when last_rowid was the table's; 0: unknown. */
     TableCodec sequence_codec; /* AUTOINCREMENT */
     bool last_keeps;           /* Nothing but this statement can insert while it runs. */
 
@@ -231,6 +234,8 @@ MUST_CHECK Err write__host_next(ExecWrite *w);
 MUST_CHECK Err write__store_affinity(ExecWrite *w, u16 column, Cell *cell);
 /* INSERT: load source cells into fresh. */
 MUST_CHECK Err write__load_values(ExecWrite *w, const Cell *source);
+/* The same from w->value, parameters and constants. */
+MUST_CHECK Err write__load_direct(ExecWrite *w);
 /* UPDATE: fresh = old with the SET list done.  `row` is what its expressions read. */
 MUST_CHECK Err write__set_values(ExecWrite *w, const Cell *row);
 /* UPDATE after BEFORE triggers: columns not in SET as they stand now. */

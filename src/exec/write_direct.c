@@ -41,6 +41,10 @@ open_values(ExecWrite *w, PlanExpr *const *expr, u32 count)
         if (err != OK) return err;
     }
     w->value_count = count;
+    w->value_simple = true;
+    for (u32 i = 0; i < count; i++) {
+        if (w->value[i].kind == WRITE_VALUE_PROGRAM) w->value_simple = false;
+    }
     w->direct = WRITE_DIRECT_VALUES;
     return OK;
 }
@@ -178,15 +182,37 @@ done_plain(ExecWrite *w, ExecChange change, i64 rowid)
     w->running = false;
 }
 
+/* Is w->last_rowid, from the run before, still the table's last?  It is if no other write, undo or
+   transaction has been in between. */
+static bool
+last_stands(const ExecWrite *w)
+{
+    const u64 *write_no = w->exec->env->write_no;
+    return write_no != NULL && !w->exec->env->multi_writers && w->last_no != 0 &&
+           w->last_no + 1 == *write_no;
+}
+
+static void
+last_remember(ExecWrite *w)
+{
+    const u64 *write_no = w->exec->env->write_no;
+    i64 rowid = w->fresh.rowid;
+    bool known = w->last_known || !w->rowid_given;
+    if (w->last_known && rowid < w->last_rowid) rowid = w->last_rowid;
+    w->last_rowid = rowid;
+    w->last_no = known && write_no != NULL ? *write_no : 0;
+}
+
 static Err
 insert_plain(ExecWrite *w, const Cell *source, bool *done_out)
 {
-    Err err = write__load_values(w, source);
+    Err err = source != NULL ? write__load_values(w, source) : write__load_direct(w);
     if (err != OK) return err;
     for (u16 i = 0; i < w->not_null_count; i++) {
         if (w->fresh.cell[w->not_null[i]].type == CELL_NULL) return OK;
     }
-    w->last_known = false;
+    w->last_known = last_stands(w);
+    w->last_no = 0;
     err = write__new_rowid(w);
     if (err == OK) err = write__encode_fresh(w);
     if (err != OK) return err;
@@ -194,7 +220,11 @@ insert_plain(ExecWrite *w, const Cell *source, bool *done_out)
     bool newer;
     w->row_mark = store_txn_mark(w->txn);
     err = write__apply(w, &clash, &newer);
-    if (err != OK || clash != WRITE_CLASH_NONE) return err;
+    if (err != OK || clash != WRITE_CLASH_NONE) {
+        w->last_known = false;
+        return err;
+    }
+    last_remember(w);
     done_plain(w, EXEC_INSERT, w->fresh.rowid);
     *done_out = true;
     return OK;
@@ -313,6 +343,9 @@ write__plain_run(ExecWrite *w, bool *done_out)
     Err err = write__start(w);
     const Cell *source;
     bool found;
+    if (err == OK && w->value_simple && w->op == WRITE_INSERT) {
+        return insert_plain(w, NULL, done_out);
+    }
     if (err == OK) err = write__direct_next(w, &source, &found);
     if (err != OK) return err;
     if (!found) {

@@ -343,8 +343,8 @@ write__start(ExecWrite *w)
 {
     w->running = true;
     w->txn = exec__txn(w->exec, w->table);
-    /* Kept over runs: a rebound cursor costs no allocation. */
-    if (w->last != NULL) store_cursor_rebind(w->last, w->txn, w->table->tree);
+    w->last_bound = false;
+    if (w->exec->env->write_no != NULL) ++*w->exec->env->write_no;
     w->op = w->plan->kind;
     w->sets = w->plan->kind == WRITE_UPDATE ? &w->set : NULL;
     w->use_collected = false;

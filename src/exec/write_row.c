@@ -40,17 +40,36 @@ write__store_affinity(ExecWrite *w, u16 column, Cell *cell)
     return err == OK ? OK : exec__fail(w->exec, err, NULL);
 }
 
-Err
-write__load_values(ExecWrite *w, const Cell *source)
+/* Does the column store the value just as it is? */
+static ALWAYS_INLINE bool
+stores_as_is(u8 affinity, const Cell *cell)
+{
+    if (UNLIKELY((cell->flags & CELL_POINTER) != 0 || cell->subtype != 0)) return false;
+    switch (cell->type) {
+    case CELL_INT: return affinity != AFFINITY_TEXT && affinity != AFFINITY_REAL;
+    case CELL_TEXT: return affinity <= AFFINITY_TEXT;
+    /* A real in a REAL column is stored as it is, but for the sign of zero. */
+    case CELL_REAL:
+        return affinity <= AFFINITY_BLOB || (affinity == AFFINITY_REAL && cell->u.r != 0);
+    default: return true;
+    }
+}
+
+static ALWAYS_INLINE Err
+load_values(ExecWrite *w, const Cell *source)
 {
     const PlanWrite *plan = w->plan;
     const TableDef *table = w->table;
+    const Cell *param = w->exec->param;
     Cell *row = w->fresh.cell;
     for (u16 c = 0; c < table->column_count; c++) {
         i32 at = plan->value_cell[c];
         Err err = OK;
-        if (at >= 0) {
+        if (at >= 0 && source != NULL) {
             row[c] = source[at];
+        } else if (at >= 0) {
+            const WriteValue *value = &w->value[at];
+            row[c] = value->kind == WRITE_VALUE_PARAM ? param[value->param] : value->constant;
         } else if (table->column[c].generated != 0 || w->default_expr == NULL ||
                    w->default_expr[c] == NULL) {
             row[c] = cell_null();
@@ -58,19 +77,35 @@ write__load_values(ExecWrite *w, const Cell *source)
         } else {
             err = exec__eval(w->exec, w->default_expr[c], NULL, &row[c]);
         }
+        if (LIKELY(err == OK && stores_as_is(table->column[c].affinity, &row[c]))) continue;
         if (err == OK && c != table->rowid_column) err = write__store_affinity(w, c, &row[c]);
         if (err != OK) return err;
     }
     i32 at = plan->value_cell[table->column_count];
     Cell rowid = cell_null();
-    if (at >= 0) {
+    if (at >= 0 && source != NULL) {
         rowid = source[at];
+    } else if (at >= 0) {
+        const WriteValue *value = &w->value[at];
+        rowid = value->kind == WRITE_VALUE_PARAM ? param[value->param] : value->constant;
     } else if (table->rowid_column != COLUMN_ROWID) {
         rowid = row[table->rowid_column];
     }
     row[table->column_count] = rowid;
     w->rowid_given = rowid.type != CELL_NULL;
     return OK;
+}
+
+Err
+write__load_values(ExecWrite *w, const Cell *source)
+{
+    return load_values(w, source);
+}
+
+Err
+write__load_direct(ExecWrite *w)
+{
+    return load_values(w, NULL);
 }
 
 Err

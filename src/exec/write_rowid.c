@@ -27,7 +27,13 @@ last_rowid(ExecWrite *w, bool *found_out, i64 *rowid_out)
         return OK;
     }
     Err err = OK;
-    if (w->last == NULL) err = store_cursor_open(w->txn, w->table->tree, &w->last);
+    /* Kept over runs: a rebound cursor costs no allocation. */
+    if (w->last == NULL) {
+        err = store_cursor_open(w->txn, w->table->tree, &w->last);
+    } else if (!w->last_bound) {
+        store_cursor_rebind(w->last, w->txn, w->table->tree);
+    }
+    w->last_bound = true;
     if (err == OK) err = store_cursor_seek(w->last, STORE_SEEK_LAST, SLICE_NONE, found_out);
     if (err != OK) return exec__fail_store(w->exec, err, w->txn);
     if (*found_out) *rowid_out = table_key_rowid(store_cursor_key(w->last));

@@ -181,6 +181,7 @@ fill_environment(Session *session)
         .recursive_triggers = session->recursive_triggers,
         .ignore_check = session->ignore_check,
         .multi_writers = !session__single(session),
+        .write_no = &session->write_no,
     };
 }
 

@@ -33,6 +33,7 @@ session__begin_on(Session *session, u32 at)
     Err err = store_txn_begin(db->database->store, &options, &db->txn);
     if (err != OK) return session__fail(session, err, NULL);
     session->txn[at] = db->txn;
+    session->write_no++;
     db->verified = false;
     db->own_ddl = false;
     return OK;
@@ -90,6 +91,7 @@ take_token(Session *session, u32 at)
 Err
 session__ensure_token(Session *session, i32 database)
 {
+    session->write_no++;          /* For who writes past exec. */
     if (database == 1) return OK; /* Temp is the session's own. */
     if (session->options.read_only || session->query_only) {
         return session__fail(session, ERR_READONLY, NULL);
@@ -476,6 +478,7 @@ session__marks(Session *session, StoreMark *mark_out)
 void
 session__undo_to(Session *session, const StoreMark *mark)
 {
+    session->write_no++;
     session__trip_all(session);
     for (u32 i = 0; i < session->db_count; i++) {
         if (session->db[i].txn != NULL) store_txn_undo_to(session->db[i].txn, mark[i]);
