@@ -82,6 +82,8 @@ exec__aggs_clear(Aggs *aggs)
             }
         }
         if (agg->plan->distinct) {
+            exec__ints_clear(&agg->ints);
+            agg->ints_off = false;
             exec__keyset_clear(&agg->seen);
             exec__keymaker_reset(&agg->maker);
         }
@@ -99,6 +101,7 @@ exec__aggs_close(Aggs *aggs)
     exec__aggs_clear(aggs);
     for (u32 i = 0; i < aggs->count; i++) {
         exec__keyset_free(&aggs->agg[i].seen);
+        exec__ints_free(&aggs->agg[i].ints);
         if (aggs->agg[i].plan->distinct) exec__keymaker_free(&aggs->agg[i].maker);
         if (aggs->agg[i].plan->order_count > 0) exec__sorter_free(&aggs->agg[i].sorter);
     }
@@ -123,8 +126,8 @@ exec__aggs_group(Exec *exec, Aggs *aggs)
     return OK;
 }
 
-static Err
-agg_step(Exec *exec, Aggs *aggs, u32 group, u32 i, const Cell *argv)
+Err
+exec__agg_step(Exec *exec, Aggs *aggs, u32 group, u32 i, const Cell *argv)
 {
     Agg *agg = &aggs->agg[i];
     agg->call.state = state_of(aggs, group, i);
@@ -133,13 +136,12 @@ agg_step(Exec *exec, Aggs *aggs, u32 group, u32 i, const Cell *argv)
     return err == OK ? OK : exec__fail_call(exec, agg->plan->def, err);
 }
 
-/* DISTINCT: has this group seen the value? */
 static Err
-agg_is_new(Exec *exec, Agg *agg, u32 group, bool *new_out)
+seen_add(Exec *exec, Agg *agg, u32 group, const Cell *argv, bool *new_out)
 {
     Slice key;
     u32 number;
-    Err err = exec__key_make(&agg->maker, agg->argv, &key);
+    Err err = exec__key_make(&agg->maker, argv, &key);
     u8 bytes[4];
     store_be32(bytes, group);
     if (err == OK) err = buf_append(&agg->maker.buf, bytes, sizeof(bytes));
@@ -149,16 +151,45 @@ agg_is_new(Exec *exec, Agg *agg, u32 group, bool *new_out)
     return err == OK ? OK : exec__fail(exec, err, NULL);
 }
 
+/* Something that is no integer has come: from now on key bytes tell what is equal. */
+static Err
+ints_leave(Exec *exec, Agg *agg)
+{
+    u64 at = 0;
+    u32 group;
+    i64 value;
+    bool is_new;
+    while (exec__ints_next(&agg->ints, &at, &group, &value)) {
+        Cell cell = cell_int(value);
+        Err err = seen_add(exec, agg, group, &cell, &is_new);
+        if (err != OK) return err;
+    }
+    exec__ints_clear(&agg->ints);
+    agg->ints_off = true;
+    return OK;
+}
+
+Err
+exec__agg_is_new(Exec *exec, Agg *agg, u32 group, bool *new_out)
+{
+    if (!agg->ints_off) {
+        REACHED("exec: DISTINCT went on with key bytes");
+        Err err = ints_leave(exec, agg);
+        if (err != OK) return err;
+    }
+    return seen_add(exec, agg, group, agg->argv, new_out);
+}
+
 Err
 exec__aggs_feed(Exec *exec, Aggs *aggs, u32 group, u32 i)
 {
     Agg *agg = &aggs->agg[i];
     if (agg->plan->distinct && agg->plan->arg_count > 0) {
         bool is_new;
-        Err err = agg_is_new(exec, agg, group, &is_new);
+        Err err = exec__agg_is_new(exec, agg, group, &is_new);
         if (err != OK || !is_new) return err;
     }
-    return agg_step(exec, aggs, group, i, agg->argv);
+    return exec__agg_step(exec, aggs, group, i, agg->argv);
 }
 
 static Err
@@ -179,7 +210,7 @@ agg_row(Exec *exec, Aggs *aggs, u32 group, u32 i, const Cell *row, Arena *arena)
     if (plan->order_count == 0) return exec__aggs_feed(exec, aggs, group, i);
     if (plan->distinct && plan->arg_count > 0) {
         bool is_new;
-        err = agg_is_new(exec, agg, group, &is_new);
+        err = exec__agg_is_new(exec, agg, group, &is_new);
         if (err != OK || !is_new) return err;
     }
     agg->order_cell[0] = cell_int(group);
@@ -211,7 +242,7 @@ agg_feed_sorted(Exec *exec, Aggs *aggs, u32 i)
     if (err != OK) return exec__fail(exec, err, NULL);
     for (u32 at = 0; at < agg->sorter.count; at++) {
         const Cell *row = exec__rowbuf_row(&agg->sorter.rows, exec__sorter_row(&agg->sorter, at));
-        err = agg_step(exec, aggs, (u32)row[agg->plan->arg_count].u.i, i, row);
+        err = exec__agg_step(exec, aggs, (u32)row[agg->plan->arg_count].u.i, i, row);
         if (err != OK) return err;
     }
     return OK;

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "exec/int_set.h"
 #include "exec/node.h"
 #include "exec/sorter.h"
 
@@ -17,6 +18,8 @@ typedef struct Agg {
     u32 state_offset;
     KeyMaker maker; /* DISTINCT */
     KeySet seen;
+    IntSet ints;   /* What has been seen while all of it was integers from vectors ... */
+    bool ints_off; /* ... then something else came: all is in `seen`. */
     Sorter sorter; /* ORDER BY */
     Cell *argv;    /* Scratch. */
     Cell *order_cell;
@@ -24,6 +27,7 @@ typedef struct Agg {
     struct VExpr **varg, *vfilter;
     Vec *arg_vec;
     u16 *sel;
+    u16 *fresh; /* DISTINCT: rows with a new value. */
 } Agg;
 
 typedef struct Aggs {
@@ -45,8 +49,12 @@ MUST_CHECK Err exec__aggs_group(Exec *exec, Aggs *aggs);
 /* Feed one input row to all aggregates of a group.  Bytes that live for the row only come from
    `arena`. */
 MUST_CHECK Err exec__aggs_row(Exec *exec, Aggs *aggs, u32 group, const Cell *row, Arena *arena);
+/* DISTINCT: is agg->argv new to the group?  Notes it. */
+MUST_CHECK Err exec__agg_is_new(Exec *exec, Agg *agg, u32 group, bool *new_out);
 /* Feed agg->argv, which has passed the filter, to one aggregate without ORDER BY. */
 MUST_CHECK Err exec__aggs_feed(Exec *exec, Aggs *aggs, u32 group, u32 agg);
+/* The same whatever DISTINCT says. */
+MUST_CHECK Err exec__agg_step(Exec *exec, Aggs *aggs, u32 group, u32 agg, const Cell *argv);
 /* All rows are in: feed what had to be sorted first. */
 MUST_CHECK Err exec__aggs_finish(Exec *exec, Aggs *aggs);
 /* Result of one aggregate. */

@@ -210,6 +210,44 @@ run_rows(Exec *exec, Group *group, u32 i, const Batch *in)
     return OK;
 }
 
+/* Any aggregate over rows that are known to be new. */
+static Err
+run_fresh(Exec *exec, Group *group, u32 i, const Batch *in)
+{
+    Agg *agg = &group->aggs.agg[i];
+    for (u32 n = 0; n < in->count; n++) {
+        u32 at = batch_at(in, n);
+        agg->argv[0] = vec_cell(&agg->arg_vec[0], at);
+        u32 number = exec__group_keys(group) > 0 ? group->group_of[at] : 0;
+        Err err = exec__agg_step(exec, &group->aggs, number, i, agg->argv);
+        if (err != OK) return err;
+    }
+    return OK;
+}
+
+/* DISTINCT over integers: narrow `rows` to those with a value new to their group. */
+static Err
+fresh_ints(Exec *exec, Group *group, Agg *agg, const Vec *vec, Batch *rows)
+{
+    bool grouped = exec__group_keys(group) > 0;
+    u32 count = 0;
+    if (agg->fresh == NULL) agg->fresh = EXEC_ROOM(exec, u16, BATCH_ROWS_MAX);
+    if (agg->fresh == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    for (u32 n = 0; n < rows->count; n++) {
+        u32 at = batch_at(rows, n);
+        bool is_new;
+        if (!grouped && exec__ints_in_window(&agg->ints, vec->u.i[at])) continue;
+        Err err = exec__ints_add(&agg->ints, grouped ? group->group_of[at] : 0, grouped,
+                                 vec->u.i[at], &is_new);
+        if (err != OK) return exec__fail(exec, err, NULL);
+        agg->fresh[count] = (u16)at;
+        count += is_new;
+    }
+    rows->sel = agg->fresh;
+    rows->count = count;
+    return OK;
+}
+
 static Err
 agg_batch(Exec *exec, Group *group, u32 i, const Batch *in)
 {
@@ -227,7 +265,16 @@ agg_batch(Exec *exec, Group *group, u32 i, const Batch *in)
         err = exec__vexpr_eval(exec, agg->varg[k], &passed, &group->node.bytes, &agg->arg_vec[k]);
     }
     if (err != OK || passed.count == 0) return err;
-    if (plan->distinct || plan->arg_count > 1) return run_rows(exec, group, i, &passed);
+    if (plan->distinct && plan->arg_count == 1 && !agg->ints_off) {
+        const Vec *values = &agg->arg_vec[0];
+        if (values->kind != VEC_INT || values->null != NULL || values->constant) {
+            return run_rows(exec, group, i, &passed);
+        }
+        err = fresh_ints(exec, group, agg, values, &passed);
+        if (err != OK || passed.count == 0) return err;
+    } else if (plan->distinct || plan->arg_count > 1) {
+        return run_rows(exec, group, i, &passed);
+    }
     const Vec *vec = plan->arg_count == 1 ? &agg->arg_vec[0] : NULL;
     if (plan->def->kernel == FUNC_KERNEL_COUNT) {
         run_count(group, agg, &passed, vec);
@@ -237,6 +284,7 @@ agg_batch(Exec *exec, Group *group, u32 i, const Batch *in)
         run_sum(group, agg, &passed, vec);
         return OK;
     }
+    if (plan->distinct) return run_fresh(exec, group, i, &passed);
     bool extreme = (plan->def->flags & FUNC_MINMAX) != 0 && exec__group_keys(group) == 0;
     if (extreme && best_of(agg, &passed, vec, &agg->argv[0])) {
         return exec__aggs_feed(exec, &group->aggs, 0, i);

@@ -5,6 +5,7 @@
 
 #include "exec/exec__write.h"
 #include "exec/kernel.h"
+#include "exec/like.h"
 #include "exec/node.h"
 
 struct VExpr {
@@ -13,6 +14,7 @@ struct VExpr {
     bool by_row; /* No kernel: `program` computes it row by row. */
     u32 column;  /* PX_COLUMN */
     VExpr **arg;
+    Like *like; /* LIKE; `program` for batches that the kernel does not take. */
     ExecProgram *program;
     Cell *row; /* Scratch for `program`. */
     Cell constant;
@@ -50,6 +52,9 @@ has_kernel(const PlanExpr *expr)
     case PX_AND:
     case PX_OR: return true;
     case PX_BETWEEN: return (expr->flags & PX_FLAG_NOT) == 0;
+    case PX_FUNC:
+        return expr->u.func.def->kernel == FUNC_KERNEL_LIKE && expr->arg_count == 2 &&
+               (expr->arg[0]->flags & PX_FLAG_READS_ROW) == 0;
     default: return false;
     }
 }
@@ -97,6 +102,11 @@ vexpr_open(Exec *exec, const PlanExpr *expr, u32 depth, VExpr **vexpr_out)
     vexpr->arg = ARENA_NEW_ARRAY(&exec->arena, VExpr *, MAX_OF(expr->arg_count, 1u));
     if (vexpr->arg == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     Err err = OK;
+    if (expr->op == PX_FUNC) {
+        vexpr->like = ARENA_NEW(&exec->arena, Like);
+        if (vexpr->like == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+        err = open_program(exec, vexpr);
+    }
     for (u32 i = 0; err == OK && i < expr->arg_count; i++) {
         err = vexpr_open(exec, expr->arg[i], depth + 1, &vexpr->arg[i]);
     }
@@ -170,6 +180,52 @@ compare_rows(Exec *exec, u8 op, const PlanStamp *stamp, const Batch *batch, cons
     return OK;
 }
 
+/* x LIKE pattern, for texts and a simple pattern; *done_out false: row by row. */
+static Err
+eval_like(Exec *exec, VExpr *vexpr, const Batch *batch, Arena *arena, u8 *truth, bool *done_out)
+{
+    const FuncEnv *env = exec->env->func;
+    Vec pattern, text;
+    *done_out = false;
+    Err err = exec__vexpr_eval(exec, vexpr->arg[0], batch, arena, &pattern);
+    if (err == OK) err = exec__vexpr_eval(exec, vexpr->arg[1], batch, arena, &text);
+    if (err != OK || text.kind != VEC_CELL || text.constant) return err;
+    const Cell *like = pattern.kind == VEC_CELL ? pattern.u.cell : NULL;
+    if (like == NULL || like->type != CELL_TEXT || (like->flags & CELL_BY_REF) != 0) return OK;
+    Slice bytes = SLICE(like->u.p, like->bytes);
+    if (env->like_pattern_max != 0 && bytes.bytes > env->like_pattern_max) return OK;
+    if (!like_open(vexpr->like, bytes, env->case_sensitive_like)) return OK;
+    for (u32 n = 0; n < batch->count; n++) {
+        u32 at = batch_at(batch, n);
+        const Cell *cell = &text.u.cell[at];
+        if (LIKELY(cell->type == CELL_TEXT && (cell->flags & CELL_BY_REF) == 0)) {
+            truth[at] = like_matches(vexpr->like, SLICE(cell->u.p, cell->bytes));
+        } else if (cell->type == CELL_NULL) {
+            truth[at] = EXEC_UNKNOWN;
+        } else if (cell->type == CELL_BLOB && (cell->flags & CELL_BY_REF) == 0) {
+            truth[at] = EXEC_FALSE;
+        } else {
+            Cell value;
+            err = exec__eval_at(exec, vexpr->program, batch, at, vexpr->row, arena, &value);
+            if (err != OK) return err;
+            truth[at] = (u8)cell_truth(&value);
+        }
+    }
+    *done_out = true;
+    return OK;
+}
+
+static Err
+eval_func(Exec *exec, VExpr *vexpr, const Batch *batch, Arena *arena, Vec *out)
+{
+    bool done;
+    Err err = eval_like(exec, vexpr, batch, arena, vexpr->truth, &done);
+    if (err != OK) return err;
+    if (!done) return eval_by_row(exec, vexpr, batch, arena, out);
+    kernel_truth_values(batch, vexpr->truth, vexpr->data, vexpr->null, out);
+    return OK;
+}
+
 /* Truths of the live rows, one byte each at the row's position. */
 static Err
 eval_truth(Exec *exec, VExpr *vexpr, const Batch *batch, Arena *arena, u8 *truth)
@@ -225,6 +281,14 @@ eval_truth(Exec *exec, VExpr *vexpr, const Batch *batch, Arena *arena, u8 *truth
         err = exec__vexpr_eval(exec, vexpr->arg[0], batch, arena, &a);
         if (err == OK) kernel_null(batch, &a, vexpr->op == PX_IS_NULL, truth);
         return err;
+    case PX_FUNC: {
+        bool done;
+        err = eval_like(exec, vexpr, batch, arena, truth, &done);
+        if (err != OK || done) return err;
+        err = eval_by_row(exec, vexpr, batch, arena, &a);
+        if (err == OK) kernel_truth(batch, &a, truth);
+        return err;
+    }
     default:
         err = exec__vexpr_eval(exec, vexpr, batch, arena, &a);
         if (err == OK) kernel_truth(batch, &a, truth);
@@ -247,6 +311,7 @@ exec__vexpr_eval(Exec *exec, VExpr *vexpr, const Batch *batch, Arena *arena, Vec
     Err err = buffers_make(exec, vexpr);
     if (err != OK) return err;
     if (vexpr->by_row) return eval_by_row(exec, vexpr, batch, arena, out);
+    if (vexpr->op == PX_FUNC) return eval_func(exec, vexpr, batch, arena, out);
     if (vexpr->op >= PX_ADD && vexpr->op <= PX_REM) {
         Vec a, b;
         err = exec__vexpr_eval(exec, vexpr->arg[0], batch, arena, &a);

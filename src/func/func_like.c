@@ -255,6 +255,7 @@ static const FuncDef DEFS[] = {
      .argc_min = 2,
      .argc_max = 2,
      .flags = FUNC_INNOCUOUS | FUNC_LIKE,
+     .kernel = FUNC_KERNEL_LIKE,
      .scalar = run_like},
     {.name = "like",
      .argc_min = 3,

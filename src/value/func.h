@@ -83,11 +83,13 @@ typedef enum FuncFlags {
     FUNC_ORDERED = 8192       /* Aggregate whose result depends on the order of rows. */
 } FuncFlags;
 
-/* Aggregates whose state exec may feed by itself, in any mix with step(): the layout is known. */
+/* What exec may do by itself: aggregates whose state it feeds, in any mix with step(), because the
+   layout is known; functions that it computes over whole vectors. */
 typedef enum FuncKernel {
     FUNC_KERNEL_NONE,
     FUNC_KERNEL_COUNT, /* i64: rows, or values that are not NULL. */
-    FUNC_KERNEL_SUM    /* Sum (value/sum.h) of the values. */
+    FUNC_KERNEL_SUM,   /* Sum (value/sum.h) of the values. */
+    FUNC_KERNEL_LIKE   /* like(pattern, text) */
 } FuncKernel;
 
 struct FuncDef {
