@@ -434,12 +434,29 @@ static const char *const setup_many[] = {
 static const char *const m_columns[] = {"id", "i", "r", "s", "x"};
 static const char *const m_n_columns[] = {"id", "i", "r", "s", "x", "k", "v"};
 
+static const char *const like_patterns[] = {"%ab%",   "%c1%",  "A%",    "%x", "%",    "",    "%b_%",
+                                            "abc%12", "%xyz%", "%b%1%", "z_", "%''%", "%3%", "4%"};
+
 static void
 make_select_many(Make *make)
 {
     make->column = m_columns;
     make->columns = COUNT_OF(m_columns);
-    switch (pick(make, 8)) {
+    switch (pick(make, 10)) {
+    case 8:
+        put(make, "SELECT count(DISTINCT ");
+        make_key(make);
+        put(make, "), sum(DISTINCT i), count(DISTINCT x), max(DISTINCT r) FROM m WHERE ");
+        make_expr(make, 2);
+        if (pick(make, 2)) put(make, " GROUP BY id%7 ORDER BY 1, 2, 3, 4");
+        break;
+    case 9:
+        put(make, "SELECT count(*), min(id), max(id) FROM m WHERE ");
+        put(make, pick(make, 3) ? "s" : "i"); /* Blobs: builds of SQLite differ. */
+        put(make, pick(make, 2) ? " LIKE '" : " NOT LIKE '");
+        put(make, like_patterns[pick(make, COUNT_OF(like_patterns))]);
+        put(make, pick(make, 2) ? "'" : "' AND i>50");
+        break;
     case 0:
         put(make, "SELECT id, ");
         make_expr(make, 3);
