@@ -237,7 +237,7 @@ do_sub(const Frame *frame, const Ins *ins, Cell *out)
     Err err = OK;
     switch (ins->op) {
     case INS_EXISTS:
-        err = exec__sub_exists(frame->exec, ins->u.sub, &exists);
+        err = exec__sub_exists(frame->exec, ins->u.sub, frame->arena, &exists);
         *out = cell_int(exists);
         return err;
     case INS_SCALAR: return exec__sub_scalar(frame->exec, ins->u.sub, 0, frame->arena, out);

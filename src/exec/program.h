@@ -151,7 +151,7 @@ void exec__in_set_free(InSet *set);
 MUST_CHECK Err exec__sub_open(Exec *exec, const PlanSub *plan, ExecSub **sub_out);
 void exec__sub_reset(ExecSub *sub); /* The run is over. */
 void exec__sub_close(ExecSub *sub); /* NULL is allowed. */
-MUST_CHECK Err exec__sub_exists(Exec *exec, ExecSub *sub, bool *exists_out);
+MUST_CHECK Err exec__sub_exists(Exec *exec, ExecSub *sub, Arena *arena, bool *exists_out);
 /* Column `column` of the first row, NULL if there is none. */
 MUST_CHECK Err exec__sub_scalar(Exec *exec, ExecSub *sub, u32 column, Arena *arena, Cell *out);
 /* (value[0..columns)) IN (sub): 1, 0 or NULL. */

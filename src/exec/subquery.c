@@ -11,6 +11,7 @@
 #include "exec/keyset.h"
 #include "exec/node.h"
 #include "exec/rowbuf.h"
+#include "exec/sub_keyed.h"
 #include "exec/watch.h"
 
 struct ExecSub {
@@ -24,7 +25,9 @@ struct ExecSub {
     RowBuf rows; /* All rows, when a row has several columns; else unused. */
     u64 set_rows;
     bool has_null;
-    Cell *cell; /* Scratch: one row. */
+    Cell *cell;      /* Scratch: one row. */
+    bool keep_empty; /* The run at hand is one without rows, for `keyed`. */
+    SubKeyed *keyed; /* The other way to run it; NULL: there is none. */
 };
 
 Err
@@ -58,6 +61,7 @@ exec__sub_open(Exec *exec, const PlanSub *plan, ExecSub **sub_out)
     if (err == OK) err = exec__watch_open(exec, &sub->row_watch, plan->root);
     if (err == OK) err = exec__watch_open(exec, &sub->set_watch, plan->root);
     exec->opening_fresh = fresh_before;
+    if (err == OK && plan->keyed != NULL) err = exec__keyed_open(exec, plan, &sub->keyed);
     if (plan->is_volatile) {
         sub->exists_watch.never = sub->row_watch.never = sub->set_watch.never = true;
     }
@@ -75,6 +79,7 @@ exec__sub_close(ExecSub *sub)
     exec__watch_close(&sub->exists_watch);
     exec__watch_close(&sub->row_watch);
     exec__watch_close(&sub->set_watch);
+    exec__keyed_close(sub->keyed);
 }
 
 void
@@ -86,13 +91,22 @@ exec__sub_reset(ExecSub *sub)
     exec__rowbuf_clear(&sub->first);
     exec__rowbuf_clear(&sub->rows);
     exec__keyset_clear(&sub->set);
+    exec__keyed_reset(sub->keyed);
 }
 
 Err
-exec__sub_exists(Exec *exec, ExecSub *sub, bool *exists_out)
+exec__sub_exists(Exec *exec, ExecSub *sub, Arena *arena, bool *exists_out)
 {
     if (!exec__watch_same(exec, &sub->exists_watch)) {
-        Err err = exec__watch_begin(exec, &sub->exists_watch);
+        bool by_key;
+        Err err = exec__keyed_ready(exec, sub->keyed, &by_key);
+        if (err == OK && by_key) {
+            u32 row;
+            err = exec__keyed_find(exec, sub->keyed, arena, &row);
+            *exists_out = row != KEYED_NONE;
+        }
+        if (err != OK || by_key) return err;
+        err = exec__watch_begin(exec, &sub->exists_watch);
         if (err != OK) return err;
         exec__rewind(exec, sub->root);
         const Batch *in = exec__next(exec, sub->root, 1);
@@ -104,11 +118,40 @@ exec__sub_exists(Exec *exec, ExecSub *sub, bool *exists_out)
     return OK;
 }
 
+/* The other way's answer, if it is at hand. */
+static Err
+scalar_by_key(Exec *exec, ExecSub *sub, u32 column, Arena *arena, Cell *out, bool *done_out)
+{
+    const Cell *value = NULL;
+    u32 row;
+    Err err = exec__keyed_ready(exec, sub->keyed, done_out);
+    if (err != OK || !*done_out) return err;
+    err = exec__keyed_find(exec, sub->keyed, arena, &row);
+    if (err != OK) return err;
+    if (row != KEYED_NONE) {
+        value = exec__keyed_value(sub->keyed, row, column);
+    } else if (sub->plan->keyed->is_aggregate) {
+        /* No rows: as written it tells what that gives, once. */
+        const Cell *empty = exec__keyed_empty(sub->keyed);
+        *done_out = empty != NULL;
+        sub->keep_empty = empty == NULL;
+        if (empty == NULL) return OK;
+        value = &empty[column];
+    }
+    *out = cell_null();
+    if (value == NULL) return OK;
+    err = cell_copy(value, arena, out);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
 Err
 exec__sub_scalar(Exec *exec, ExecSub *sub, u32 column, Arena *arena, Cell *out)
 {
     if (!exec__watch_same(exec, &sub->row_watch)) {
-        Err err = exec__watch_begin(exec, &sub->row_watch);
+        bool done;
+        Err err = scalar_by_key(exec, sub, column, arena, out, &done);
+        if (err != OK || done) return err;
+        err = exec__watch_begin(exec, &sub->row_watch);
         if (err != OK) return err;
         exec__rowbuf_clear(&sub->first);
         exec__rewind(exec, sub->root);
@@ -117,6 +160,11 @@ exec__sub_scalar(Exec *exec, ExecSub *sub, u32 column, Arena *arena, Cell *out)
         err = exec__rowbuf_add_batch(&sub->first, in, 0, in->count);
         if (err != OK) return exec__fail(exec, err, NULL);
         exec__watch_done(exec, &sub->row_watch);
+        if (sub->keep_empty && sub->first.rows > 0) {
+            sub->keep_empty = false;
+            err = exec__keyed_set_empty(exec, sub->keyed, exec__rowbuf_row(&sub->first, 0));
+            if (err != OK) return err;
+        }
     }
     *out = cell_null();
     if (sub->first.rows == 0) return OK;
@@ -277,6 +325,10 @@ exec__sub_in(Exec *exec, ExecSub *sub, const Cell *value, Arena *arena, Cell *ou
 {
     ASSERT(sub->plan->cmp != NULL);
     if (sub->plan->correlated || sub->plan->is_volatile) {
+        bool by_key;
+        Err err = exec__keyed_ready(exec, sub->keyed, &by_key);
+        if (err != OK) return err;
+        if (by_key) return exec__keyed_in(exec, sub->keyed, value, arena, out);
         return in_stream(exec, sub, value, arena, out);
     }
     return in_set(exec, sub, value, arena, out);

@@ -16,13 +16,18 @@ typedef struct Walk {
 
 static Err walk_node(Walk *walk, const PlanNode *node);
 
+static Err walk_list(Walk *walk, PlanExpr *const *expr, u32 count);
+
 static Err
 walk_sub(Walk *walk, const PlanSub *sub)
 {
     for (u32 i = 0; i < sub->bind_count; i++) {
         walk->sets[sub->bind_reg[i]] = 1;
     }
-    return walk_node(walk, sub->root);
+    Err err = walk_node(walk, sub->root);
+    if (err != OK || sub->keyed == NULL) return err;
+    err = walk_list(walk, sub->keyed->probe, sub->keyed->key_count);
+    return err == OK ? walk_node(walk, sub->keyed->root) : err;
 }
 
 static Err

@@ -165,10 +165,27 @@ struct PlanSub {
     u32 *bind_reg;
     PlanExpr **bind_expr;
     u32 columns;
-    PlanStamp *cmp;   /* IN: how column i compares. */
-    bool correlated;  /* bind_count > 0 or reads registers set further out. */
-    bool is_volatile; /* Runs at each use. */
+    PlanStamp *cmp;          /* IN: how column i compares. */
+    bool correlated;         /* bind_count > 0 or reads registers set further out. */
+    bool is_volatile;        /* Runs at each use. */
+    struct PlanKeyed *keyed; /* Another way to run it; NULL: there is none. */
 };
+
+/*
+ * A correlated subquery run once for all outer rows.  Row i of `root` has key_count keys, then the
+ * result columns (none for EXISTS); an outer row is answered by the rows whose keys equal its
+ * probes, stamps applied to both.  No row: what the subquery as written gives, which is the same
+ * for all such outer rows.  `root` reads nothing outside; probes read registers.
+ */
+typedef struct PlanKeyed {
+    PlanNode *root;
+    u32 key_count;
+    PlanExpr **probe;
+    PlanStamp *stamp; /* [key_count]; IN: one more for the values. */
+    bool *null_safe;
+    bool is_aggregate; /* One row a key. */
+    u32 runs_before;   /* So often it is run as written first. */
+} PlanKeyed;
 
 /* ---- nodes ---- */
 

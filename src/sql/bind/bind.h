@@ -266,6 +266,8 @@ struct Binder {
     const struct ViewFrame *views; /* Views being expanded. */
     const char *clause;            /* Inside a schema expression: for "... prohibited in %s". */
     u32 material_capacity;
+    bool may_decorrelate; /* plan/: a SELECT. */
+    u32 keyed_depth;      /* plan/: inside so many subqueries that are planned in two ways. */
 };
 
 /* ---- memory and errors (bind.c) ---- */

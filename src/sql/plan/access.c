@@ -908,7 +908,7 @@ static bool
 key_part(Binder *b, const Probe *probe, Env *env, PlanKeyPart *part)
 {
     if (probe->kind == PROBE_IN_SUB) {
-        part->in_sub = plan__sub(b, (BoundSub *)(void *)probe->value->u.sub, env, false);
+        part->in_sub = plan__sub(b, (BoundSub *)(void *)probe->value->u.sub, env, SUB_EACH);
         return part->in_sub != NULL;
     }
     if (probe->kind == PROBE_IN) {

@@ -257,11 +257,26 @@ bool plan__left_is_inner(const Core *core, const FromItem *item, const ExprList 
 u64 plan__func_needs(const Core *core, const Source *source);
 PlanNode *plan__table_func(Binder *b, Join *join, u32 unit, Env *outside);
 
+/* ---- decorrelate.c ---- */
+
+/* What of a subquery is wanted. */
+typedef enum SubUse { SUB_ROW, SUB_EXISTS, SUB_IN, SUB_EACH } SubUse;
+
+typedef struct Keyed {
+    ExprList outer; /* Bound: the outer sides of the keys. */
+} Keyed;
+
+/* The other way to run the subquery, without its probes; NULL: there is none, or b->err. */
+PlanKeyed *plan__sub_keyed(Binder *b, BoundSub *bound, Env *env, SubUse use, Keyed *state);
+/* Does it show the same row first? */
+bool plan__keyed_fits(const PlanKeyed *keyed, const PlanNode *as_written, SubUse use);
+u32 plan__keyed_runs(const PlanKeyed *keyed, const PlanNode *as_written);
+
 /* ---- query.c, core.c ---- */
 
 PlanNode *plan__query(Binder *b, Query *query, Env *outer);
 PlanNode *plan__core(Binder *b, Query *query, Core *core, Env *outer, bool with_order, bool exists);
-PlanSub *plan__sub(Binder *b, BoundSub *sub, Env *env, bool exists);
+PlanSub *plan__sub(Binder *b, BoundSub *sub, Env *env, SubUse use);
 PlanNode *plan__cte_source(Binder *b, Source *source, Env *outer);
 PlanNode *plan__filter(Binder *b, PlanNode *input, PlanExpr *condition);
 PlanNode *plan__limit(Binder *b, PlanNode *input, const Query *query);

@@ -12,6 +12,7 @@ typedef struct Finish {
 } Finish;
 
 static void walk_node(Finish *f, PlanNode *node, u64 *reads);
+static void walk_list(Finish *f, PlanExpr *const *list, u32 count, u64 *reads);
 
 static void
 walk_sub(Finish *f, PlanSub *sub, u64 *reads)
@@ -19,6 +20,10 @@ walk_sub(Finish *f, PlanSub *sub, u64 *reads)
     u64 *own = BIND_ARRAY(f->b, u64, f->words);
     if (own == NULL) return;
     walk_node(f, sub->root, own);
+    if (sub->keyed != NULL) {
+        walk_node(f, sub->keyed->root, own);
+        walk_list(f, sub->keyed->probe, sub->keyed->key_count, own);
+    }
     for (u32 i = 0; i < sub->bind_count; i++)
         own[sub->bind_reg[i] / 64] &= ~((u64)1 << (sub->bind_reg[i] % 64));
     for (u32 w = 0; w < f->words; w++)

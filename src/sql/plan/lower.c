@@ -343,13 +343,14 @@ static bool
 lower_sub_of(Binder *b, PlanExpr *e, Env *env)
 {
     if (e->op == PX_IN_SUB || e->op == PX_EXISTS || e->op == PX_SCALAR) {
-        e->u.sub = plan__sub(b, (BoundSub *)(void *)e->u.sub, env, e->op == PX_EXISTS);
+        SubUse use = e->op == PX_EXISTS ? SUB_EXISTS : e->op == PX_IN_SUB ? SUB_IN : SUB_ROW;
+        e->u.sub = plan__sub(b, (BoundSub *)(void *)e->u.sub, env, use);
         return e->u.sub != NULL;
     }
     if (e->op == PX_SUB_COLUMN) {
         BoundSub *sub = (BoundSub *)(void *)e->u.sub_column.sub;
         if (sub->lowered == NULL || sub->lowered_env != env) {
-            sub->lowered = plan__sub(b, sub, env, false);
+            sub->lowered = plan__sub(b, sub, env, SUB_ROW);
             sub->lowered_env = env;
         }
         e->u.sub_column.sub = sub->lowered;
@@ -434,8 +435,20 @@ plan__lower_and(Binder *b, PlanExpr *const *terms, u32 count, Env *env)
 
 /* ---- subqueries ---- */
 
+/* The other way fits what was planned: it may be chosen at run time. */
+static bool
+add_keyed(Binder *b, PlanSub *sub, PlanKeyed *keyed, const Keyed *state, Env *boundary, SubUse use)
+{
+    if (keyed == NULL || !plan__keyed_fits(keyed, sub->root, use)) return b->err == OK;
+    keyed->probe = plan__lower_list(b, &state->outer, boundary);
+    if (keyed->probe == NULL) return false;
+    keyed->runs_before = b->ctx->no_loop_index ? 0 : plan__keyed_runs(keyed, sub->root);
+    sub->keyed = keyed;
+    return true;
+}
+
 PlanSub *
-plan__sub(Binder *b, BoundSub *bound, Env *env, bool exists)
+plan__sub(Binder *b, BoundSub *bound, Env *env, SubUse use)
 {
     Env *boundary = BIND_NEW(b, Env);
     PlanSub *sub = KEEP_NEW(b, PlanSub);
@@ -446,9 +459,15 @@ plan__sub(Binder *b, BoundSub *bound, Env *env, bool exists)
     sub->number = b->plan->sub_count++;
     bool simple = query->arm_count == 1 && !query->is_recursive && query->limit == NULL &&
                   query->offset == NULL;
-    sub->root = exists && simple ? plan__core(b, query, query->arm[0], boundary, false, true)
-                                 : plan__query(b, query, boundary);
-    if (sub->root == NULL) return NULL;
+    Keyed state;
+    PlanKeyed *keyed = plan__sub_keyed(b, bound, env, use, &state);
+    if (b->err != OK) return NULL;
+    b->keyed_depth += keyed != NULL;
+    sub->root = use == SUB_EXISTS && simple
+                    ? plan__core(b, query, query->arm[0], boundary, false, true)
+                    : plan__query(b, query, boundary);
+    b->keyed_depth -= keyed != NULL;
+    if (sub->root == NULL || !add_keyed(b, sub, keyed, &state, boundary, use)) return NULL;
     sub->bind_count = boundary->count;
     sub->bind_reg = KEEP_ARRAY(b, u32, boundary->count);
     sub->bind_expr = KEEP_ARRAY(b, PlanExpr *, boundary->count);

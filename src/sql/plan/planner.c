@@ -73,6 +73,7 @@ plan_select(Binder *b, AstSelect *ast)
     Query *query = bind__select(b, ast);
     if (query == NULL) return false;
     b->plan->klass = query->klass;
+    b->may_decorrelate = b->outer == NULL;
     b->plan->root = plan__query(b, query, NULL);
     return b->plan->root != NULL && plan__columns(b, query->column, query->column_count);
 }

@@ -86,7 +86,9 @@ typedef struct PlanContext {
     bool triggers_off, views_off;
     bool writable_schema;
     bool plain; /* No access paths but whole scans, no rewriting: for tests. */
-    bool no_hash_join, no_loop_index, no_decorrelation; /* Force other plans: for tests. */
+    /* Force other plans, for tests: no_loop_index has hash joins wherever they are possible, and
+       subqueries by key from the first run on. */
+    bool no_hash_join, no_loop_index, no_decorrelation;
 } PlanContext;
 
 /*
