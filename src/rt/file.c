@@ -511,3 +511,9 @@ rt_file_disown(RtFile *file)
     (void)io(file->process, &(RtIo){.op = RT_IO_UNLOCK, .fd = file->fd});
     file->is_owner = false;
 }
+
+int
+rt__file_fd(const RtFile *file)
+{
+    return file->fd;
+}

@@ -104,6 +104,8 @@ const char *rt__errno_text(int error);
 /* errno -> Err by the table of file.h; `otherwise` for all the rest. */
 Err rt__errno_err(int error, Err otherwise);
 
+/* The descriptor of a file. */
+int rt__file_fd(const RtFile *file);
 /* Fill in what the system knows of a process. */
 void rt__owner_describe(RtProcess *process, i64 pid, RtOwner *owner_out);
 

@@ -18,8 +18,8 @@ typedef struct Reader {
     RtFile *file;
     u8 bytes[READ_BYTES];
     size_t have, at;
-    bool ended;
-    char separator;
+    bool ended, quotes; /* quotes: cells may be in double quotes. */
+    char separator, row_end;
     u64 line;
     Buf text; /* Cells of the row, one after the other. */
     size_t cell_start[CELLS_MAX + 1];
@@ -53,7 +53,7 @@ static bool
 cell_read(Reader *reader, bool *last_out)
 {
     i32 c = byte_next(reader);
-    bool quoted = c == '"';
+    bool quoted = reader->quotes && c == '"';
     if (quoted) c = byte_next(reader);
     for (;; c = byte_next(reader)) {
         if (c == -2 || reader->text.bytes > CELL_BYTES_MAX) return false;
@@ -66,8 +66,8 @@ cell_read(Reader *reader, bool *last_out)
             }
             c = byte_next(reader);
         } else if (!quoted) {
-            if (c == reader->separator || c == '\n') break;
-            if (c == '\r' && byte_peek(reader) == '\n') continue;
+            if (c == reader->separator || c == reader->row_end) break;
+            if (c == '\r' && reader->quotes && byte_peek(reader) == '\n') continue;
         }
         if (buf_append_byte(&reader->text, (u8)c) != OK) return false;
     }
@@ -102,6 +102,14 @@ cell_text(const Reader *reader, u32 cell)
     return (Slice){reader->text.p + from, reader->cell_start[cell + 1] - from};
 }
 
+typedef struct Import {
+    const char *file, *table, *schema;
+    char separator, row_end;
+    bool plain; /* --ascii: no quotes. */
+    bool verbose;
+    u64 skip;
+} Import;
+
 /* ---- the table ---- */
 
 static bool
@@ -124,48 +132,60 @@ append_name(Buf *sql, Slice name)
     return err == OK ? buf_append_byte(sql, '"') : err;
 }
 
+/* "schema"."table", or the table alone. */
+static Err
+append_table(Buf *sql, const Import *import)
+{
+    Err err = OK;
+    if (import->schema != NULL) {
+        err = append_name(sql, SLICE(import->schema, strlen(import->schema)));
+        if (err == OK) err = buf_append_byte(sql, '.');
+    }
+    return err == OK ? append_name(sql, SLICE(import->table, strlen(import->table))) : err;
+}
+
 /* Columns of the table; 0: there is none. */
 static u32
-table_columns(Shell *shell, const char *table)
+table_columns(Shell *shell, const Import *import)
 {
-    Buf sql = {0};
     u32 columns = 0;
-    Err err = buf_append_text(&sql, "PRAGMA table_info(");
-    if (err == OK) err = append_name(&sql, SLICE(table, strlen(table)));
-    if (err == OK) err = buf_append_text(&sql, ")");
-    if (err == OK) err = buf_append_byte(&sql, 0);
-    if (err == OK) (void)shell_query(shell, (const char *)sql.p, count_row, &columns);
-    buf_free(&sql);
+    if (import->schema != NULL)
+        (void)shell_queryf(shell, count_row, &columns, "PRAGMA %w.table_info(%w)", import->schema,
+                           import->table);
+    else
+        (void)shell_queryf(shell, count_row, &columns, "PRAGMA table_info(%w)", import->table);
     return columns;
 }
 
 /* A new table named by the first row of the file. */
 static bool
-table_create(Shell *shell, const char *table, const Reader *reader)
+table_create(Shell *shell, const Import *import, const Reader *reader)
 {
     Buf sql = {0};
     Err err = buf_append_text(&sql, "CREATE TABLE ");
-    if (err == OK) err = append_name(&sql, SLICE(table, strlen(table)));
+    if (err == OK) err = append_table(&sql, import);
     for (u32 i = 0; i < reader->cells && err == OK; i++) {
-        err = buf_append_text(&sql, i == 0 ? "(\n" : ",\n");
-        if (err == OK) err = append_name(&sql, cell_text(reader, i));
+        Slice name = cell_text(reader, i);
+        err = buf_append_text(&sql, i == 0 ? "(\n" : ", ");
+        if (err == OK) err = append_name(&sql, name.bytes > 0 ? name : SLICE_LITERAL("?"));
         if (err == OK) err = buf_append_text(&sql, " TEXT");
     }
     if (err == OK) err = buf_append_text(&sql, ")");
     if (err == OK) err = buf_append_byte(&sql, 0);
+    if (err == OK && import->verbose) out_printf(shell, "%s\n", (const char *)sql.p);
     bool good = err == OK && shell_query(shell, (const char *)sql.p, NULL, NULL);
     buf_free(&sql);
     return good;
 }
 
 static LinkLoad *
-load_begin(Shell *shell, const char *table, u32 columns)
+load_begin(Shell *shell, const Import *import, u32 columns)
 {
     Buf sql = {0};
     LinkError error = {.offset = -1};
     LinkLoad *load = NULL;
     Err err = buf_append_text(&sql, "INSERT INTO ");
-    if (err == OK) err = append_name(&sql, SLICE(table, strlen(table)));
+    if (err == OK) err = append_table(&sql, import);
     for (u32 i = 0; i < columns && err == OK; i++)
         err = buf_append_text(&sql, i == 0 ? " VALUES(?" : ",?");
     if (err == OK) err = buf_append_text(&sql, ")");
@@ -178,30 +198,56 @@ load_begin(Shell *shell, const char *table, u32 columns)
     return load;
 }
 
-/* ---- the command ---- */
+static void
+number_take(const char *text, u64 *number_out)
+{
+    for (; *text >= '0' && *text <= '9'; text++)
+        *number_out = *number_out * 10 + (u64)(*text - '0');
+}
 
-typedef struct Import {
-    const char *file, *table;
-    char separator;
-    u64 skip;
-} Import;
+/* An option; *at moves over its value.  False: none. */
+static bool
+option_take(Import *import, u32 count, char **argument, u32 *at)
+{
+    const char *name = argument[*at];
+    bool has_value = *at + 1 < count;
+    while (*name == '-')
+        name++;
+    if (strcmp(name, "csv") == 0) {
+        import->separator = ',';
+    } else if (strcmp(name, "tabs") == 0) {
+        import->separator = '\t';
+    } else if (strcmp(name, "ascii") == 0) {
+        import->separator = 0x1f;
+        import->row_end = 0x1e;
+        import->plain = true;
+    } else if (strcmp(name, "v") == 0) {
+        import->verbose = true;
+    } else if (strcmp(name, "skip") == 0 && has_value) {
+        number_take(argument[++*at], &import->skip);
+    } else if (strcmp(name, "schema") == 0 && has_value) {
+        import->schema = argument[++*at];
+    } else {
+        return false;
+    }
+    return true;
+}
 
 static bool
 arguments_read(Shell *shell, u32 count, char **argument, Import *import)
 {
-    *import = (Import){.separator = shell->separator[0]};
-    if (shell->mode != MODE_LIST && shell->mode != MODE_CSV && shell->mode != MODE_TABS &&
-        shell->mode != MODE_QUOTE && shell->mode != MODE_INSERT)
+    *import = (Import){.separator = shell->separator[0], .row_end = '\n'};
+    if (shell->mode == MODE_ASCII) {
+        import->row_end = 0x1e;
+        import->plain = true;
+    } else if (mode_is_aligned(shell->mode) || shell->mode == MODE_JSON ||
+               shell->mode == MODE_LINE || shell->mode == MODE_HTML) {
         import->separator = '|';
+    }
     for (u32 i = 0; i < count; i++) {
-        if (strcmp(argument[i], "--csv") == 0 || strcmp(argument[i], "-csv") == 0) {
-            import->separator = ',';
-        } else if (strcmp(argument[i], "--tabs") == 0) {
-            import->separator = '\t';
-        } else if (strcmp(argument[i], "--skip") == 0 && i + 1 < count) {
-            for (const char *digit = argument[++i]; *digit >= '0' && *digit <= '9'; digit++)
-                import->skip = import->skip * 10 + (u64)(*digit - '0');
-        } else if (argument[i][0] == '-' || import->table != NULL) {
+        if (argument[i][0] == '-') {
+            if (!option_take(import, count, argument, &i)) return false;
+        } else if (import->table != NULL) {
             return false;
         } else if (import->file == NULL) {
             import->file = argument[i];
@@ -213,7 +259,8 @@ arguments_read(Shell *shell, u32 count, char **argument, Import *import)
 }
 
 static bool
-rows_load(Shell *shell, Reader *reader, LinkLoad *load, u32 columns, u64 *rows_out)
+rows_load(Shell *shell, Reader *reader, const char *name, LinkLoad *load, u32 columns,
+          u64 *rows_out)
 {
     LinkError error = {.offset = -1};
     LinkValue *values = MEM_NEW_ARRAY(LinkValue, columns + 1);
@@ -221,7 +268,7 @@ rows_load(Shell *shell, Reader *reader, LinkLoad *load, u32 columns, u64 *rows_o
     int more = 1;
     while (good && (more = row_read(reader)) == 1) {
         if (reader->cells != columns) {
-            shell_complain(shell, "line %llu: expected %u columns but found %u - %s",
+            shell_complain(shell, "%s:%llu: expected %u columns but found %u - %s", name,
                            (unsigned long long)reader->line, columns, reader->cells,
                            reader->cells < columns ? "filling the rest with NULL"
                                                    : "extras ignored");
@@ -233,7 +280,8 @@ rows_load(Shell *shell, Reader *reader, LinkLoad *load, u32 columns, u64 *rows_o
                             : (LinkValue){.type = WEFT_NULL};
         good = link_load_row(load, values, &error);
         if (!good)
-            shell_complain(shell, "Error: line %llu: %s", (unsigned long long)reader->line,
+            shell_complain(shell, "%s:%llu: INSERT failed: %s", name,
+                           (unsigned long long)reader->line,
                            error.text != NULL ? error.text : "out of memory");
         if (++*rows_out % PROGRESS_ROWS == 0 && shell->interactive) {
             Err err = rt_std_print(RT_STDERR, "%llu rows\r", (unsigned long long)*rows_out);
@@ -264,14 +312,14 @@ import_run(Shell *shell, Reader *reader, const Import *import)
     int more = 1;
     for (u64 i = 0; i < import->skip && more == 1; i++)
         more = row_read(reader);
-    u32 columns = table_columns(shell, import->table);
-    if (columns == 0 && more == 1 && row_read(reader) == 1 &&
-        table_create(shell, import->table, reader))
+    u32 columns = table_columns(shell, import);
+    if (columns == 0 && more == 1 && row_read(reader) == 1 && table_create(shell, import, reader))
         columns = reader->cells;
     if (columns == 0) return;
+    const char *name = import->file[0] == '|' ? "<pipe>" : import->file;
     rt_store(&shell->interrupted, 0u);
-    LinkLoad *load = load_begin(shell, import->table, columns);
-    if (load != NULL && rows_load(shell, reader, load, columns, &rows) && shell->interactive)
+    LinkLoad *load = load_begin(shell, import, columns);
+    if (load != NULL && rows_load(shell, reader, name, load, columns, &rows) && shell->interactive)
         out_printf(shell, "%llu rows\n", (unsigned long long)rows);
 }
 
@@ -279,20 +327,25 @@ void
 command_import(Shell *shell, u32 count, char **argument)
 {
     Import import;
-    ErrMsg msg = {0};
     if (!arguments_read(shell, count, argument, &import)) {
-        shell_complain(shell, "Usage: .import ?--csv|--tabs? ?--skip N? FILE TABLE");
+        shell_usage(shell, "import");
         return;
     }
     Reader *reader = MEM_NEW(Reader);
     if (reader == NULL || shell->link == NULL) {
         shell_complain(shell, "Error: %s",
                        reader == NULL ? "out of memory" : "no database is open");
-    } else if (rt_file_open(NULL, import.file, RT_FILE_READ, &reader->file, &msg) != OK) {
-        shell_complain(shell, "Error: cannot open \"%s\"", import.file);
-        err_clear(&msg);
-    } else {
+        mem_free(reader);
+        return;
+    }
+    /* As in SQLite's shell: from then on csv mode ends its lines with LF alone. */
+    if (strcmp(shell->row_separator, "\r\n") == 0)
+        snprintf(shell->row_separator, sizeof(shell->row_separator), "\n");
+    reader->file = shell_file_open(shell, import.file);
+    if (reader->file != NULL) {
         reader->separator = import.separator;
+        reader->row_end = import.row_end;
+        reader->quotes = !import.plain;
         import_run(shell, reader, &import);
         rt_file_close(reader->file);
         buf_free(&reader->text);

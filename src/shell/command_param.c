@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "shell/shell.h"
-#include "value/number.h"
 
 static void
 param_free(ShellParam *param)
@@ -26,53 +25,34 @@ param_unset(Shell *shell, const char *name)
     }
 }
 
-static i32
-hex_digit(char c)
+/* The value is what the text means in SQL; a text that means nothing is itself. */
+static bool
+value_take(void *arg, u32 count, const LinkValue *values)
 {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
+    LinkValue *value = arg;
+    (void)count;
+    *value = values[0];
+    if (values[0].type != WEFT_TEXT && values[0].type != WEFT_BLOB) return true;
+    char *copy = mem_strndup(values[0].text.p, values[0].text.bytes);
+    value->text = SLICE(copy, values[0].text.bytes);
+    return copy != NULL;
 }
 
-/* X'0aFF' in place; false: not of that form. */
 static bool
-hex_read(char *text, size_t *bytes_out)
+value_read(Shell *shell, const char *text, LinkValue *value_out)
 {
-    size_t length = strlen(text), bytes = 0;
-    if (length < 3 || (text[0] | 32) != 'x' || text[1] != '\'' || text[length - 1] != '\'' ||
-        length % 2 == 0)
-        return false;
-    for (size_t i = 2; i + 1 < length; i += 2) {
-        i32 high = hex_digit(text[i]), low = hex_digit(text[i + 1]);
-        if (high < 0 || low < 0) return false;
-        text[bytes++] = (char)(high << 4 | low);
-    }
-    *bytes_out = bytes;
-    return true;
-}
-
-/* A number, NULL, X'..', or text as it stands. */
-static bool
-value_read(char *text, LinkValue *value_out)
-{
-    size_t bytes = strlen(text);
-    NumberScan scan = number_scan(SLICE(text, bytes));
+    Buf sql = {0};
+    LinkSink sink = {.arg = value_out, .row = value_take};
+    LinkError error = {.offset = -1};
     *value_out = (LinkValue){.type = WEFT_NULL};
-    if (text_compare_nocase(text, "NULL") == 0) return true;
-    if (scan.whole && scan.kind != NUMBER_NONE) {
-        value_out->type = scan.kind == NUMBER_INT ? WEFT_INTEGER : WEFT_FLOAT;
-        value_out->i = scan.i;
-        value_out->r = scan.r;
-        return true;
-    }
-    value_out->type = hex_read(text, &bytes) ? WEFT_BLOB : WEFT_TEXT;
-    if (value_out->type == WEFT_TEXT && bytes >= 2 && text[0] == '\'' && text[bytes - 1] == '\'') {
-        text++;
-        bytes -= 2;
-    }
-    char *copy = mem_strndup(text, bytes);
-    value_out->text = SLICE(copy, bytes);
+    Err err = buf_printf(&sql, "SELECT (%s)", text);
+    bool good = err == OK && shell->link != NULL &&
+                link_run(shell->link, buf_slice(&sql), &sink, NULL, NULL, &error);
+    link_error_clear(&error);
+    buf_free(&sql);
+    if (good) return value_out->text.bytes == 0 || value_out->text.p != NULL;
+    char *copy = mem_strdup(text);
+    *value_out = (LinkValue){.type = WEFT_TEXT, .text = SLICE(copy, strlen(text))};
     return copy != NULL;
 }
 
@@ -85,14 +65,17 @@ param_set(Shell *shell, const char *name, char *text)
         return;
     }
     param->name = mem_strdup(name);
-    if (param->name == NULL || !value_read(text, &param->value)) {
+    if (param->name == NULL || !value_read(shell, text, &param->value)) {
         param_free(param);
         shell_complain(shell, "Error: out of memory");
         return;
     }
     param_unset(shell, name);
-    param->next = shell->params;
-    shell->params = param;
+    ShellParam **at = &shell->params; /* In the order of their names. */
+    while (*at != NULL && strcmp((*at)->name, name) < 0)
+        at = &(*at)->next;
+    param->next = *at;
+    *at = param;
 }
 
 static void
@@ -118,10 +101,12 @@ command_param(Shell *shell, u32 count, char **argument)
         param_unset(shell, argument[1]);
     } else if (count == 1 && strcmp(verb, "list") == 0) {
         param_list(shell);
-    } else if (count == 1 && (strcmp(verb, "clear") == 0 || strcmp(verb, "init") == 0)) {
+    } else if (count == 1 && strcmp(verb, "init") == 0) {
+        /* SQLite makes its table here; there is none. */
+    } else if (count == 1 && strcmp(verb, "clear") == 0) {
         while (shell->params != NULL)
             param_unset(shell, shell->params->name);
     } else {
-        shell_complain(shell, "Usage: .param set NAME VALUE | unset NAME | list | clear");
+        shell_usage(shell, "parameter");
     }
 }

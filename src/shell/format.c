@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shell/shell.h"
+#include "shell/format__impl.h"
 
 #define LINE_NAME_MIN 5 /* Narrowest column of names in line mode. */
 
@@ -28,12 +28,21 @@ static const ModeFacts modes[MODE_COUNT_] = {
     [MODE_INSERT] = {"insert", ",", "\n", false, false},
     [MODE_QUOTE] = {"quote", ",", "\n", false, false},
     [MODE_TABS] = {"tabs", "\t", "\n", false, false},
+    [MODE_ASCII] = {"ascii", "\x1f", "\x1e", false, false},
+    [MODE_HTML] = {"html", "", "\n", false, false},
+    [MODE_TCL] = {"tcl", " ", "\n", false, false},
 };
 
 const char *
 mode_name(u8 mode)
 {
     return modes[mode].name;
+}
+
+bool
+mode_is_aligned(u8 mode)
+{
+    return modes[mode].aligned;
 }
 
 bool
@@ -57,39 +66,10 @@ mode_set(Shell *shell, const char *name)
 
 /* ---- tables ---- */
 
-typedef struct KeptRow {
-    struct KeptRow *next;
-    Slice cell[];
-} KeptRow;
-
-struct Table {
-    Shell *shell;
-    u32 columns;
-    const char **name;
-    Arena arena;
-    u64 rows;
-    KeptRow *first, **last; /* Aligned modes. */
-    u32 *width;
-    bool several_lines; /* Some cell holds a line end: rows are set apart. */
-};
-
-static bool
-headers_on(const Shell *shell)
+bool
+format__headers(const Shell *shell)
 {
     return shell->headers_set ? shell->headers : modes[shell->mode].headers;
-}
-
-static void
-widen(Table *table, u32 column, Slice text)
-{
-    while (text.bytes > 0) {
-        const u8 *end = memchr(text.p, '\n', text.bytes);
-        size_t bytes = end != NULL ? (size_t)(end - text.p) : text.bytes;
-        u32 width = (u32)utf8_count(text.p, bytes);
-        if (width > table->width[column]) table->width[column] = width;
-        bytes = MIN_OF(bytes + 1, text.bytes);
-        text = (Slice){text.p + bytes, text.bytes - bytes};
-    }
 }
 
 static void
@@ -142,6 +122,78 @@ json_string(Shell *shell, Slice text)
 }
 
 static void
+html_text(Shell *shell, Slice text)
+{
+    for (size_t i = 0; i < text.bytes; i++) {
+        u8 c = text.p[i];
+        const char *entity = c == '<'    ? "&lt;"
+                             : c == '>'  ? "&gt;"
+                             : c == '&'  ? "&amp;"
+                             : c == '"'  ? "&quot;"
+                             : c == '\'' ? "&#39;"
+                                         : NULL;
+        if (entity != NULL)
+            out_text(shell, entity);
+        else
+            out_bytes(shell, &c, 1);
+    }
+}
+
+/* A string as C and Tcl write it. */
+static void
+tcl_text(Shell *shell, Slice text)
+{
+    out_text(shell, "\"");
+    for (size_t i = 0; i < text.bytes; i++) {
+        u8 c = text.p[i];
+        const char *escape = c == '"'    ? "\\\""
+                             : c == '\\' ? "\\\\"
+                             : c == '\t' ? "\\t"
+                             : c == '\n' ? "\\n"
+                             : c == '\r' ? "\\r"
+                                         : NULL;
+        if (escape != NULL)
+            out_text(shell, escape);
+        else if (c < ' ' || c >= 0x7f)
+            out_printf(shell, "\\%03o", c);
+        else
+            out_bytes(shell, &c, 1);
+    }
+    out_text(shell, "\"");
+}
+
+static void
+html_row(Shell *shell, u32 count, const Slice *cells, const char *tag)
+{
+    out_text(shell, "<TR>");
+    for (u32 i = 0; i < count; i++) {
+        out_printf(shell, "<%s>", tag);
+        html_text(shell, cells[i]);
+        out_printf(shell, "</%s>\n", tag);
+    }
+    out_text(shell, "</TR>\n");
+}
+
+static void
+html_table_row(Table *table, const LinkValue *values)
+{
+    Shell *shell = table->shell;
+    ArenaMark mark = arena_mark(&table->arena);
+    Slice *cells = ARENA_NEW_ARRAY(&table->arena, Slice, table->columns + 1);
+    char(*room)[40] = arena_alloc(&table->arena, table->columns * sizeof(*room) + 1);
+    if (cells == NULL || room == NULL) return;
+    if (table->rows == 0 && format__headers(shell)) {
+        for (u32 i = 0; i < table->columns; i++)
+            cells[i] = SLICE(table->name[i], strlen(table->name[i]));
+        html_row(shell, table->columns, cells, "TH");
+    }
+    for (u32 i = 0; i < table->columns; i++)
+        cells[i] = value_text(shell, &values[i], room[i]);
+    html_row(shell, table->columns, cells, "TD");
+    arena_rewind(&table->arena, mark);
+}
+
+static void
 header_row(Table *table)
 {
     Shell *shell = table->shell;
@@ -150,6 +202,8 @@ header_row(Table *table)
         if (i > 0) out_text(shell, shell->separator);
         if (shell->mode == MODE_CSV)
             csv_cell(shell, name);
+        else if (shell->mode == MODE_TCL)
+            tcl_text(shell, name);
         else if (shell->mode == MODE_QUOTE)
             out_literal(shell, &(LinkValue){.type = WEFT_TEXT, .text = name});
         else
@@ -173,7 +227,7 @@ table_begin(Shell *shell, u32 column_count, const char *const *names)
         size_t bytes = strlen(names[i]);
         table->name[i] = arena_strndup(&table->arena, names[i], bytes);
         good = table->name[i] != NULL;
-        if (good) widen(table, i, SLICE(names[i], bytes));
+        if (good) table->width[i] = (u32)utf8_count((const u8 *)names[i], bytes);
     }
     if (!good) {
         arena_free(&table->arena);
@@ -190,7 +244,7 @@ listed_row(Table *table, const LinkValue *values)
 {
     Shell *shell = table->shell;
     char room[40];
-    if (table->rows == 0 && headers_on(shell)) header_row(table);
+    if (table->rows == 0 && format__headers(shell)) header_row(table);
     for (u32 i = 0; i < table->columns; i++) {
         Slice text = value_text(shell, &values[i], room);
         if (i > 0) out_text(shell, shell->separator);
@@ -198,6 +252,8 @@ listed_row(Table *table, const LinkValue *values)
             out_literal(shell, &values[i]);
         else if (shell->mode == MODE_CSV && values[i].type != WEFT_NULL)
             csv_cell(shell, text);
+        else if (shell->mode == MODE_TCL)
+            tcl_text(shell, text);
         else
             out_bytes(shell, text.p, text.bytes);
     }
@@ -248,7 +304,7 @@ insert_row(Table *table, const LinkValue *values)
     Shell *shell = table->shell;
     out_text(shell, "INSERT INTO ");
     out_name(shell, shell->insert_table[0] != 0 ? shell->insert_table : "table");
-    if (headers_on(shell)) {
+    if (format__headers(shell)) {
         out_text(shell, "(");
         for (u32 i = 0; i < table->columns; i++) {
             if (i > 0) out_text(shell, ",");
@@ -259,30 +315,9 @@ insert_row(Table *table, const LinkValue *values)
     out_text(shell, " VALUES(");
     for (u32 i = 0; i < table->columns; i++) {
         if (i > 0) out_text(shell, ",");
-        out_literal(shell, &values[i]);
+        out_line_literal(shell, &values[i]);
     }
     out_text(shell, ");\n");
-}
-
-static bool
-keep_row(Table *table, const LinkValue *values)
-{
-    char room[40];
-    KeptRow *row = arena_alloc(&table->arena,
-                               sizeof(KeptRow) + table->columns * sizeof(row->cell[0]));
-    if (row == NULL) return false;
-    for (u32 i = 0; i < table->columns; i++) {
-        Slice text = value_text(table->shell, &values[i], room);
-        u8 *copy = arena_bytes(&table->arena, text.bytes + 1);
-        if (copy == NULL) return false;
-        memcpy(copy, text.p, text.bytes);
-        row->cell[i] = (Slice){copy, text.bytes};
-        if (memchr(copy, '\n', text.bytes) != NULL) table->several_lines = true;
-        widen(table, i, row->cell[i]);
-    }
-    *table->last = row;
-    table->last = &row->next;
-    return true;
 }
 
 bool
@@ -294,147 +329,21 @@ table_row(Table *table, const LinkValue *values)
     case MODE_COLUMN:
     case MODE_BOX:
     case MODE_TABLE:
-    case MODE_MARKDOWN: good = keep_row(table, values); break;
+    case MODE_MARKDOWN: good = format__keep(table, values); break;
     case MODE_JSON: json_row(table, values); break;
     case MODE_LINE: line_row(table, values); break;
     case MODE_INSERT: insert_row(table, values); break;
+    case MODE_HTML: html_table_row(table, values); break;
     case MODE_LIST:
     case MODE_CSV:
     case MODE_QUOTE:
     case MODE_TABS:
+    case MODE_ASCII:
+    case MODE_TCL:
     case MODE_COUNT_: listed_row(table, values); break;
     }
     table->rows++;
     return good && rt_load_relaxed(&shell->interrupted) == 0;
-}
-
-/* ---- aligned modes ---- */
-
-typedef struct Frame {
-    const char *left, *between, *right; /* Around the cells of a row. */
-    const char *rule[3];                /* Above, below the names, below. */
-    const char *rule_start[3], *rule_cross[3], *rule_end[3];
-    u32 rule_extra; /* Rule marks beyond the width of a column. */
-} Frame;
-
-static const Frame frames[MODE_COUNT_] = {
-    [MODE_COLUMN] = {.left = "",
-                     .between = "  ",
-                     .right = "\n",
-                     .rule = {NULL, "-", NULL},
-                     .rule_start = {"", "", ""},
-                     .rule_cross = {"", "  ", ""},
-                     .rule_end = {"", "\n", ""}},
-    [MODE_TABLE] = {.left = "| ",
-                    .between = " | ",
-                    .right = " |\n",
-                    .rule = {"-", "-", "-"},
-                    .rule_start = {"+", "+", "+"},
-                    .rule_cross = {"+", "+", "+"},
-                    .rule_end = {"+\n", "+\n", "+\n"},
-                    .rule_extra = 2},
-    [MODE_MARKDOWN] = {.left = "| ",
-                       .between = " | ",
-                       .right = " |\n",
-                       .rule = {NULL, "-", NULL},
-                       .rule_start = {"", "|", ""},
-                       .rule_cross = {"", "|", ""},
-                       .rule_end = {"", "|\n", ""},
-                       .rule_extra = 2},
-    [MODE_BOX] = {.left = "│ ",
-                  .between = " │ ",
-                  .right = " │\n",
-                  .rule = {"─", "─", "─"},
-                  .rule_start = {"┌", "├", "└"},
-                  .rule_cross = {"┬", "┼", "┴"},
-                  .rule_end = {"┐\n", "┤\n", "┘\n"},
-                  .rule_extra = 2},
-};
-
-static void
-spaces(Shell *shell, u32 count)
-{
-    for (; count > 0; count--)
-        out_text(shell, " ");
-}
-
-static void
-rule(Table *table, const Frame *frame, u32 which)
-{
-    Shell *shell = table->shell;
-    if (frame->rule[which] == NULL) return;
-    out_text(shell, frame->rule_start[which]);
-    for (u32 i = 0; i < table->columns; i++) {
-        if (i > 0) out_text(shell, frame->rule_cross[which]);
-        for (u32 n = table->width[i] + frame->rule_extra; n > 0; n--)
-            out_text(shell, frame->rule[which]);
-    }
-    out_text(shell, frame->rule_end[which]);
-}
-
-/* Line `number` of a cell that may hold several; empty beyond its last. */
-static Slice
-cell_line(Slice text, u32 number, bool *more)
-{
-    for (;;) {
-        const u8 *end = text.bytes > 0 ? memchr(text.p, '\n', text.bytes) : NULL;
-        size_t bytes = end != NULL ? (size_t)(end - text.p) : text.bytes;
-        if (number == 0) {
-            *more = *more || end != NULL;
-            return (Slice){text.p, bytes};
-        }
-        if (end == NULL) return SLICE_NONE;
-        text = (Slice){end + 1, text.bytes - bytes - 1};
-        number--;
-    }
-}
-
-static void
-aligned_row(Table *table, const Frame *frame, const Slice *cells, bool centered)
-{
-    Shell *shell = table->shell;
-    bool more = true;
-    for (u32 number = 0; more; number++) {
-        more = false;
-        out_text(shell, frame->left);
-        for (u32 i = 0; i < table->columns; i++) {
-            Slice text = cell_line(cells[i], number, &more);
-            u32 room = table->width[i] - (u32)utf8_count(text.p, text.bytes);
-            if (i > 0) out_text(shell, frame->between);
-            spaces(shell, centered ? room / 2 : 0);
-            out_bytes(shell, text.p, text.bytes);
-            spaces(shell, centered ? (room + 1) / 2 : room);
-        }
-        out_text(shell, frame->right);
-    }
-}
-
-static void
-aligned_table(Table *table)
-{
-    Shell *shell = table->shell;
-    const Frame *frame = &frames[shell->mode];
-    bool named = shell->mode != MODE_COLUMN || headers_on(shell);
-    if (table->rows == 0) return;
-    if (named) {
-        Slice *names = ARENA_NEW_ARRAY(&table->arena, Slice, table->columns);
-        if (names == NULL) return;
-        for (u32 i = 0; i < table->columns; i++)
-            names[i] = SLICE(table->name[i], strlen(table->name[i]));
-        rule(table, frame, 0);
-        aligned_row(table, frame, names, shell->mode != MODE_COLUMN);
-        rule(table, frame, 1);
-    }
-    for (KeptRow *row = table->first; row != NULL; row = row->next) {
-        if (table->several_lines && row != table->first) {
-            if (shell->mode == MODE_COLUMN)
-                out_text(shell, "\n");
-            else
-                rule(table, frame, 1);
-        }
-        aligned_row(table, frame, row->cell, false);
-    }
-    rule(table, frame, 2);
 }
 
 void
@@ -442,9 +351,10 @@ table_end(Table *table)
 {
     if (table == NULL) return;
     if (modes[table->shell->mode].aligned)
-        aligned_table(table);
+        format__aligned(table);
     else if (table->shell->mode == MODE_JSON && table->rows > 0)
         out_text(table->shell, "]\n");
     arena_free(&table->arena);
+    buf_free(&table->scratch);
     mem_free(table);
 }

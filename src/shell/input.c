@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rt/command.h"
 #include "rt/host.h"
 #include "rt/task.h"
 #include "rt/time.h"
@@ -22,15 +23,73 @@ typedef struct Pending {
 
 /* ---- results ---- */
 
+typedef struct PlanLine {
+    struct PlanLine *next;
+    i64 id, parent;
+    const char *text;
+} PlanLine;
+
 typedef struct Shown {
     Shell *shell;
     Table *table;
+    /* Of a query plan, which is shown as a tree. */
+    bool is_plan;
+    Arena arena;
+    PlanLine *first, **last;
 } Shown;
+
+/* EXPLAIN QUERY PLAN is known by its columns. */
+static bool
+is_plan(u32 count, const char *const *names)
+{
+    static const char *const plan[] = {"id", "parent", "notused", "detail"};
+    for (u32 i = 0; i < COUNT_OF(plan); i++) {
+        if (count != COUNT_OF(plan) || strcmp(names[i], plan[i]) != 0) return false;
+    }
+    return true;
+}
+
+static bool
+plan_add(Shown *shown, const LinkValue *values)
+{
+    PlanLine *line = ARENA_NEW(&shown->arena, PlanLine);
+    if (line == NULL) return false;
+    line->id = values[0].i;
+    line->parent = values[1].i;
+    line->text = arena_strndup(&shown->arena, values[3].text.p, values[3].text.bytes);
+    *shown->last = line;
+    shown->last = &line->next;
+    return line->text != NULL;
+}
+
+/* The lines below `parent`, each behind `indent`. */
+static void
+plan_level(Shown *shown, i64 parent, const char *indent, u32 depth)
+{
+    char deeper[200];
+    const PlanLine *last = NULL;
+    for (const PlanLine *line = shown->first; line != NULL; line = line->next) {
+        if (line->parent == parent) last = line;
+    }
+    for (const PlanLine *line = shown->first; line != NULL; line = line->next) {
+        if (line->parent != parent) continue;
+        out_printf(shown->shell, "%s%s%s\n", indent, line == last ? "`--" : "|--", line->text);
+        snprintf(deeper, sizeof(deeper), "%s%s", indent, line == last ? "   " : "|  ");
+        if (depth < 60 && line->id != parent) plan_level(shown, line->id, deeper, depth + 1);
+    }
+}
 
 static bool
 on_columns(void *arg, u32 count, const char *const *names)
 {
     Shown *shown = arg;
+    shown->is_plan = !shown->shell->explain_off && is_plan(count, names);
+    if (shown->is_plan) {
+        arena_init(&shown->arena, NULL);
+        shown->first = NULL;
+        shown->last = &shown->first;
+        return true;
+    }
     shown->table = table_begin(shown->shell, count, names);
     return shown->table != NULL;
 }
@@ -38,15 +97,22 @@ on_columns(void *arg, u32 count, const char *const *names)
 static bool
 on_row(void *arg, u32 count, const LinkValue *values)
 {
+    Shown *shown = arg;
     (void)count;
-    return table_row(((Shown *)arg)->table, values);
+    return shown->is_plan ? plan_add(shown, values) : table_row(shown->table, values);
 }
 
 static void
 on_done(void *arg)
 {
     Shown *shown = arg;
-    table_end(shown->table);
+    if (shown->is_plan) {
+        if (shown->first != NULL) out_text(shown->shell, "QUERY PLAN\n");
+        plan_level(shown, 0, "", 0);
+        arena_free(&shown->arena);
+    } else {
+        table_end(shown->table);
+    }
     shown->table = NULL;
     out_flush(shown->shell);
 }
@@ -96,35 +162,120 @@ error_print(Shell *shell, Slice sql, u64 line, const LinkError *error)
     const char *text = error->text != NULL ? error->text : "out of memory";
     char place[40] = "";
     if (line > 0) snprintf(place, sizeof(place), " near line %llu", (unsigned long long)line);
-    if (error->while_running)
+    if (error->while_running && (error->code & 0xff) > WEFT_ERROR)
         shell_complain(shell, "Runtime error%s: %s (%d)", place, text, error->code & 0xff);
+    else if (error->while_running)
+        shell_complain(shell, "Runtime error%s: %s", place, text);
     else
         shell_complain(shell, "Parse error%s: %s", place, text);
     if (error->offset >= 0) caret_print(shell, sql, error);
 }
 
-void
-shell_sql(Shell *shell, Slice sql, u64 line)
+static bool
+sql_run(Shell *shell, Slice sql, u64 line)
 {
     Shown shown = {.shell = shell};
     LinkSink sink = {&shown, on_columns, on_row, on_done};
     LinkError error = {.offset = -1};
+    bool good = link_run(shell->link, sql, &sink, param_value, shell, &error);
+    out_flush(shell);
+    if (!good) error_print(shell, sql, line, &error);
+    link_error_clear(&error);
+    return good;
+}
+
+/* The first statement of a text, with its semicolon. */
+static Slice
+statement_take(Slice *sql)
+{
+    Scan scan = {0};
+    size_t used = 0;
+    (void)scan_feed(&scan, *sql, &used);
+    Slice one = SLICE(sql->p, used);
+    *sql = SLICE(sql->p + used, sql->bytes - used);
+    return one;
+}
+
+/* Is there anything but blanks and comments in it? */
+static bool
+says_something(Slice sql)
+{
+    Scan scan = {0};
+    while (sql.bytes > 0 && (sql.p[sql.bytes - 1] == ';' || sql.p[sql.bytes - 1] <= ' '))
+        sql.bytes--;
+    for (size_t at = 0; at < sql.bytes;) {
+        size_t used = 0;
+        (void)scan_feed(&scan, SLICE(sql.p + at, sql.bytes - at), &used);
+        at += used;
+    }
+    return !scan_is_blank(&scan);
+}
+
+/* .eqp: before each statement its plan.  What has none (schema changes, pragmas) shows nothing. */
+static bool
+explained_run(Shell *shell, Slice sql, u64 line)
+{
+    bool good = true;
+    while (good && sql.bytes > 0) {
+        Slice one = statement_take(&sql);
+        Buf text = {0};
+        if (!says_something(one)) continue;
+        Err err = buf_append_text(&text, "EXPLAIN QUERY PLAN ");
+        if (err == OK) err = buf_append(&text, one.p, one.bytes);
+        Shown shown = {.shell = shell};
+        LinkSink sink = {&shown, on_columns, on_row, on_done};
+        LinkError error = {.offset = -1};
+        if (err == OK)
+            (void)link_run(shell->link, buf_slice(&text), &sink, param_value, shell, &error);
+        link_error_clear(&error);
+        buf_free(&text);
+        good = sql_run(shell, one, line);
+    }
+    return good;
+}
+
+static void
+timer_print(Shell *shell, u64 started_ns, u64 user_us, u64 system_us)
+{
+    u64 user_now_us, system_now_us;
+    rt_cpu_times(&user_now_us, &system_now_us);
+    u64 us = (rt_now_ns() - started_ns) / RT_NS_PER_US;
+    user_us = user_now_us - user_us;
+    system_us = system_now_us - system_us;
+    out_printf(shell, "Run Time: real %llu.%03llu user %llu.%06llu sys %llu.%06llu\n",
+               (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000 / 1000),
+               (unsigned long long)(user_us / 1000000), (unsigned long long)(user_us % 1000000),
+               (unsigned long long)(system_us / 1000000),
+               (unsigned long long)(system_us % 1000000));
+}
+
+static bool
+changes_row(void *arg, u32 count, const LinkValue *values)
+{
+    (void)count;
+    out_printf(arg, "changes: %lld   total_changes: %lld\n", (long long)values[0].i,
+               (long long)values[1].i);
+    return true;
+}
+
+void
+shell_sql(Shell *shell, Slice sql, u64 line)
+{
+    u64 user_us, system_us;
     if (shell->link == NULL) {
         shell_complain(shell, "Error: no database is open");
         return;
     }
     u64 started_ns = rt_now_ns();
+    rt_cpu_times(&user_us, &system_us);
     rt_store(&shell->interrupted, 0u);
-    bool good = link_run(shell->link, sql, &sink, param_value, shell, &error);
+    bool good = shell->eqp ? explained_run(shell, sql, line) : sql_run(shell, sql, line);
+    if (good && shell->changes)
+        (void)shell_query(shell, "SELECT changes(), total_changes()", changes_row, shell);
+    if (shell->timer) timer_print(shell, started_ns, user_us, system_us);
+    if (shell->stats) shell_stats(shell);
     out_flush(shell);
-    if (!good) error_print(shell, sql, line, &error);
-    link_error_clear(&error);
-    if (shell->timer) {
-        u64 us = (rt_now_ns() - started_ns) / RT_NS_PER_US;
-        out_printf(shell, "Run Time: real %llu.%06llu\n", (unsigned long long)(us / 1000000),
-                   (unsigned long long)(us % 1000000));
-        out_flush(shell);
-    }
+    if (shell->out_commands > 0 && --shell->out_commands == 0) shell_output_reset(shell);
 }
 
 /* ---- lines ---- */
@@ -228,11 +379,12 @@ shell_interactive(Shell *shell)
     while (!shell->quit) {
         Slice line;
         bool interrupted = false;
+        const char *first = shell->prompt[0][0] != 0 ? shell->prompt[0] : "weft> ";
+        const char *next = shell->prompt[1][0] != 0 ? shell->prompt[1] : " ...> ";
         out_flush(shell);
         rt_store(&shell->interrupted, 0u);
         rt_task_clear_cancel(rt_self());
-        if (!edit_line(edit, pending.text.bytes == 0 ? "weft> " : " ...> ", &line, &interrupted))
-            break;
+        if (!edit_line(edit, pending.text.bytes == 0 ? first : next, &line, &interrupted)) break;
         if (interrupted) { /* Forget the statement, keep the shell. */
             pending_clear(&pending);
             out_text(shell, "\n");

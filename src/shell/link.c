@@ -265,6 +265,12 @@ link_open_file(const char *path, bool read_only, LinkError *error_out)
     return NULL;
 }
 
+bool
+link_stats(Link *link, weft_statistics *stats_out)
+{
+    return link->kind == &file_kind && weft_stats(file_link(link)->db, stats_out) == WEFT_OK;
+}
+
 /* ---- any kind ---- */
 
 void

@@ -52,6 +52,8 @@ void link_interrupt(Link *link);
 bool link_run(Link *link, Slice sql, const LinkSink *sink, LinkParam param, void *param_arg,
               LinkError *error_out);
 i64 link_changes(Link *link); /* By the last statement. */
+/* Numbers of the engine; false: not known (through a server). */
+bool link_stats(Link *link, weft_statistics *stats_out);
 
 /* Run one statement for many rows of values, as one transaction where that is possible. */
 typedef struct LinkLoad LinkLoad;

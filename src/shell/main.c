@@ -134,6 +134,7 @@ shell_open(Shell *shell, const char *path, bool remote, bool read_only)
     link_close(old);
     mem_free(shell->path);
     shell->path = path != NULL ? mem_strdup(path) : NULL;
+    shell->read_only = read_only;
     shell->link = remote ? link_open_server(path, rt_env("WEFT_TOKEN"), &error)
                          : link_open_file(path, read_only, &error);
     if (shell->link == NULL)
@@ -192,8 +193,7 @@ shell_free(Shell *shell)
     shell->link = NULL;
     link_close(link);
     command_param(shell, 1, argument);
-    out_flush(shell);
-    rt_file_close(shell->out_file);
+    shell_output_reset(shell);
     mem_free(shell->path);
     buf_free(&shell->out);
 }

@@ -98,10 +98,27 @@ out_quoted(Shell *shell, Slice text, char quote)
     out_bytes(shell, &quote, 1);
 }
 
+static void
+out_hex(Shell *shell, Slice bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    out_text(shell, "X'");
+    for (size_t i = 0; i < bytes.bytes; i++) {
+        char pair[2] = {digits[bytes.p[i] >> 4], digits[bytes.p[i] & 15]};
+        out_bytes(shell, pair, 2);
+    }
+    out_text(shell, "'");
+}
+
+static bool
+has_nul(Slice text)
+{
+    return text.bytes > 0 && memchr(text.p, 0, text.bytes) != NULL;
+}
+
 void
 out_literal(Shell *shell, const LinkValue *value)
 {
-    static const char digits[] = "0123456789abcdef";
     char room[40];
     switch (value->type) {
     case WEFT_INTEGER:
@@ -114,28 +131,146 @@ out_literal(Shell *shell, const LinkValue *value)
             out_bytes(shell, text.p, text.bytes);
         return;
     }
-    case WEFT_TEXT: out_quoted(shell, value->text, '\''); return;
-    case WEFT_BLOB:
-        out_text(shell, "X'");
-        for (size_t i = 0; i < value->text.bytes; i++) {
-            char pair[2] = {digits[value->text.p[i] >> 4], digits[value->text.p[i] & 15]};
-            out_bytes(shell, pair, 2);
+    case WEFT_TEXT:
+        if (has_nul(value->text)) { /* No literal can hold that. */
+            out_text(shell, "CAST(");
+            out_hex(shell, value->text);
+            out_text(shell, " AS TEXT)");
+        } else {
+            out_quoted(shell, value->text, '\'');
         }
-        out_text(shell, "'");
         return;
+    case WEFT_BLOB: out_hex(shell, value->text); return;
     default: out_text(shell, "NULL"); return;
     }
+}
+
+/* Words that a name cannot be without quotes. */
+static bool
+is_keyword(Slice name)
+{
+    static const char *const words[] = {
+        "ADD",         "ALL",       "ALTER",    "AND",    "AS",         "AUTOINCREMENT", "BETWEEN",
+        "CASE",        "CHECK",     "COLLATE",  "COMMIT", "CONSTRAINT", "CREATE",        "DEFAULT",
+        "DEFERRABLE",  "DELETE",    "DISTINCT", "DROP",   "ELSE",       "ESCAPE",        "EXISTS",
+        "FOREIGN",     "FROM",      "GROUP",    "HAVING", "IN",         "INDEX",         "INSERT",
+        "INTERSECT",   "INTO",      "IS",       "ISNULL", "JOIN",       "LIMIT",         "NOT",
+        "NOTHING",     "NOTNULL",   "NULL",     "ON",     "OR",         "ORDER",         "PRIMARY",
+        "REFERENCES",  "RETURNING", "SELECT",   "SET",    "TABLE",      "THEN",          "TO",
+        "TRANSACTION", "UNION",     "UNIQUE",   "UPDATE", "USING",      "VALUES",        "WHEN",
+        "WHERE",
+    };
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        if (slice_equal_nocase(name, SLICE(words[i], strlen(words[i])))) return true;
+    }
+    return false;
+}
+
+bool
+name_is_plain(Slice name)
+{
+    bool plain = name.bytes > 0 && (name.p[0] < '0' || name.p[0] > '9');
+    for (size_t i = 0; plain && i < name.bytes; i++) {
+        u8 c = name.p[i];
+        plain = c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+    }
+    return plain && !is_keyword(name);
 }
 
 void
 out_name(Shell *shell, const char *name)
 {
-    bool plain = *name == '_' || (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z');
-    for (const char *at = name; *at != 0; at++)
-        plain = plain && (*at == '_' || (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'z') ||
-                          (*at >= 'A' && *at <= 'Z'));
-    if (plain)
+    Slice text = SLICE(name, strlen(name));
+    if (name_is_plain(text))
         out_text(shell, name);
     else
-        out_quoted(shell, SLICE(name, strlen(name)), '"');
+        out_quoted(shell, text, '"');
+}
+
+void
+out_create(Shell *shell, const char *sql)
+{
+    static const char head[] = "CREATE TABLE ";
+    size_t bytes = sizeof(head) - 1;
+    bool quoted = strncmp(sql, head, bytes) == 0 && (sql[bytes] == '"' || sql[bytes] == '\'');
+    if (quoted) out_text(shell, "CREATE TABLE IF NOT EXISTS ");
+    out_text(shell, sql + (quoted ? bytes : 0));
+}
+
+Err
+literal_append(const LinkValue *value, Buf *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    char room[40];
+    Slice bytes = value->text;
+    switch (value->type) {
+    case WEFT_INTEGER: return buf_append(out, room, number_put_int(room, value->i));
+    case WEFT_FLOAT: return buf_append(out, room, number_put_real(room, value->r));
+    case WEFT_TEXT:
+    case WEFT_BLOB: break;
+    default: return buf_append_text(out, "NULL");
+    }
+    bool is_text = value->type == WEFT_TEXT;
+    Err err = buf_append_text(out, is_text ? "'" : "x'");
+    for (size_t i = 0; err == OK && i < bytes.bytes; i++) {
+        u8 c = bytes.p[i];
+        u8 pair[2] = {c, c};
+        size_t count = is_text && c != '\'' ? 1 : 2;
+        if (!is_text) {
+            pair[0] = (u8)digits[c >> 4];
+            pair[1] = (u8)digits[c & 15];
+        }
+        err = buf_append(out, pair, count);
+    }
+    return err == OK ? buf_append_byte(out, '\'') : err;
+}
+
+/* A text that does not occur in `text` and may stand for a line end there. */
+static const char *
+stand_in(Slice text, const char *first, const char *second, char room[16])
+{
+    for (u32 i = 0;; i++) {
+        const char *wanted = i == 0 ? first : i == 1 ? second : room;
+        if (i > 1) snprintf(room, 16, "(%s%u)", first, i - 2);
+        if (memmem(text.p, text.bytes, wanted, strlen(wanted)) == NULL) return wanted;
+    }
+}
+
+/* Text in quotes, with what stands for its line ends. */
+static void
+out_stood_in(Shell *shell, Slice text, const char *lf, const char *cr)
+{
+    out_text(shell, "'");
+    for (size_t i = 0; i < text.bytes; i++) {
+        u8 c = text.p[i];
+        if (c == '\'')
+            out_text(shell, "''");
+        else if (c == '\n' && lf != NULL)
+            out_text(shell, lf);
+        else if (c == '\r' && cr != NULL)
+            out_text(shell, cr);
+        else
+            out_bytes(shell, &c, 1);
+    }
+    out_text(shell, "'");
+}
+
+void
+out_line_literal(Shell *shell, const LinkValue *value)
+{
+    char lf_room[16], cr_room[16];
+    Slice text = value->text;
+    bool has_lf = value->type == WEFT_TEXT && memchr(text.p, '\n', text.bytes) != NULL;
+    bool has_cr = value->type == WEFT_TEXT && memchr(text.p, '\r', text.bytes) != NULL;
+    if ((!has_lf && !has_cr) || has_nul(text)) {
+        out_literal(shell, value);
+        return;
+    }
+    const char *lf = has_lf ? stand_in(text, "\\n", "\\012", lf_room) : NULL;
+    const char *cr = has_cr ? stand_in(text, "\\r", "\\015", cr_room) : NULL;
+    if (has_lf) out_text(shell, "replace(");
+    if (has_cr) out_text(shell, "replace(");
+    out_stood_in(shell, text, lf, cr);
+    if (has_cr) out_printf(shell, ",'%s',char(13))", cr);
+    if (has_lf) out_printf(shell, ",'%s',char(10))", lf);
 }

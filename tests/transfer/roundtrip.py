@@ -75,7 +75,8 @@ def check_file(weft, source, folder):
     run(weft, "export", "--quiet", middle, back)
     if sorted(os.listdir(folder)) != sorted(list(files) + ["middle.weft", "back.db"]):
         raise Different(f"left over: {os.listdir(folder)}")
-    same("integrity_check", b"ok\n", run("sqlite3", back, "PRAGMA integrity_check"))
+    # Of some sound files SQLite says something else than "ok"; then of both.
+    same("integrity_check", *(run("sqlite3", path, "PRAGMA integrity_check") for path in (source, back)))
     same(".dump", run("sqlite3", source, ".dump"), run("sqlite3", back, ".dump"))
     before, after = contents(source), contents(back)
     same("what there is", sorted(before), sorted(after))
