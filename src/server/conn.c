@@ -73,10 +73,26 @@ buffers_tidy(Conn *conn, size_t keep_bytes)
         conn->in_at = 0;
     }
     if (conn->in.bytes == 0 && conn->in.capacity > keep_bytes) buf_free(&conn->in);
+    if (conn->in_held > conn->in.capacity) {
+        server__release(conn->server, conn->in_held);
+        conn->in_held = 0;
+    }
     if (conn->out.bytes == 0 && conn->out.capacity > keep_bytes) buf_free(&conn->out);
 }
 
-/* Make room and read some bytes; waits.  OK also at the end of input. */
+/* Long requests count in the server's budget. */
+static bool
+input_hold(Conn *conn)
+{
+    size_t bytes = conn->in.bytes;
+    if (bytes <= conn->in_held + CONN_KEEP_BYTES) return true;
+    if (!server__hold(conn->server, bytes - conn->in_held)) return false;
+    conn->in_held = bytes;
+    return true;
+}
+
+/* Make room and read some bytes; waits.  OK also at the end of input.  ERR_TIMEOUT with `full` set:
+   there is no memory for it. */
 static Err
 input_read(Conn *conn, u64 deadline_ns)
 {
@@ -90,6 +106,8 @@ input_read(Conn *conn, u64 deadline_ns)
     if (err != OK) return err;
     conn->in.bytes += got;
     conn->in_ended = got == 0;
+    conn->full = !input_hold(conn);
+    if (conn->full) return ERR_TIMEOUT;
     server__count(conn->server, COUNT_BYTES_IN, got);
     return OK;
 }
@@ -138,7 +156,7 @@ conn_turn(Conn *conn)
     u64 deadline = rt_deadline_after(protocol->wait_ns(conn));
     Err err = input_read(conn, on_loop ? 0 : deadline);
     if (err == OK) return TURN_AGAIN;
-    if (err == ERR_TIMEOUT && on_loop) {
+    if (err == ERR_TIMEOUT && on_loop && !conn->full) {
         buffers_tidy(conn, 0);
         conn->wait_deadline_ns = deadline;
         /* After this the connection may already be running elsewhere. */
@@ -172,6 +190,7 @@ conn_end(Conn *conn)
     if (!conn->broken && !conn->in_ended) conn_linger(conn);
     tls__free(conn->tls);
     conn->tls = NULL;
+    server__release(conn->server, conn->in_held);
     buf_free(&conn->in);
     buf_free(&conn->out);
     server__conn_ended(conn);
@@ -195,7 +214,7 @@ conn_wake(void *arg)
     Err err = input_read(conn, 0);
     bool goes_on = err == OK;
     if (err == ERR_TIMEOUT) /* Woken for nothing, or too late. */
-        goes_on = rt_now_ns() < conn->wait_deadline_ns || conn_late(conn);
+        goes_on = (!conn->full && rt_now_ns() < conn->wait_deadline_ns) || conn_late(conn);
     if (goes_on)
         conn_go_on(conn);
     else

@@ -198,6 +198,10 @@ seat__statement(Seat *seat, Slice sql)
 {
     u64 limit_ns = seat->server->options.statement_timeout_ns;
     rt_mutex_lock(&seat->lock);
+    if (seat->ended_by == END_TIMEOUT) { /* It was another statement's time. */
+        seat->ended_by = END_NONE;
+        rt_store_relaxed(&seat->stop, 0u);
+    }
     seat->sql_bytes = (u32)MIN_OF(sql.bytes, (size_t)SEAT_SQL_BYTES);
     if (seat->sql_bytes > 0) memcpy(seat->sql, sql.p, seat->sql_bytes);
     if (limit_ns > 0) seat->deadline_ns = rt_deadline_after(limit_ns);

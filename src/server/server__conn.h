@@ -55,6 +55,8 @@ struct Conn {
     size_t in_at;         /* Start of the current line or message. */
     size_t in_seen;       /* Bytes of it already looked at. */
     bool in_ended;        /* The peer sends no more. */
+    bool full;            /* There is no memory for more input. */
+    u64 in_held;          /* Of the server's budget, for `in`. */
     Buf out;              /* Replies not yet sent. */
     bool closing;         /* No more requests; what `out` holds is still sent. */
     bool broken;          /* The socket failed: nothing can be sent. */

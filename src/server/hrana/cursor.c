@@ -184,35 +184,53 @@ hold(HranaCursor *cursor, const Buf *entry)
     return err == OK ? buf_append(&cursor->held, entry->p, entry->bytes) : err;
 }
 
-/* Run a writing statement to its end; its entries are held.  On too many rows it is undone as far
-   as its transaction can be: the statement fails. */
+/* The held entries are void: the step failed. */
+static Err
+held_fail(HranaCursor *cursor, u32 step, const Fault *fault)
+{
+    Buf entry = {0};
+    buf_clear(&cursor->held);
+    if (cursor->step == step)
+        step_done(cursor, false, fault);
+    else
+        cursor->state[step] = STEP_FAILED;
+    cursor->step = step; /* For the entry. */
+    Err err = write_error(cursor, fault, &entry);
+    cursor->step = step + 1;
+    if (err == OK) err = hold(cursor, &entry);
+    buf_free(&entry);
+    return err;
+}
+
+/* Run a writing statement to its end; its entries are held. */
 static Err
 run_held(HranaCursor *cursor)
 {
     Buf entry = {0};
+    Fault fault = {0};
+    bool own;
     u32 step = cursor->step;
     buf_clear(&cursor->held);
     cursor->held_at = 0;
-    Err err = write_begin(cursor, &entry);
-    if (err == OK) err = hold(cursor, &entry);
-    while (err == OK && cursor->step == step) {
+    bool good = hrana__own_begin(cursor->seat, cursor->stmt, &own, &fault);
+    Err err = good ? write_begin(cursor, &entry) : OK;
+    if (good && err == OK) err = hold(cursor, &entry);
+    while (good && err == OK && cursor->step == step) {
         buf_clear(&entry);
         err = advance(cursor, &entry);
         if (err == OK) err = hold(cursor, &entry);
     }
-    if (err == ERR_TOOBIG && cursor->step == step) {
-        Fault fault = {0};
-        fault__set(&fault, 18, "RESPONSE_TOO_LARGE", "Response is too large");
-        buf_clear(&entry);
-        buf_clear(&cursor->held);
-        Err ignored = stmt_reset(cursor->stmt); /* In autocommit: rolled back. */
-        (void)ignored;
-        err = write_error(cursor, &fault, &entry);
-        step_done(cursor, false, &fault);
-        if (err == OK) err = hold(cursor, &entry);
-        fault__free(&fault);
-    }
     buf_free(&entry);
+    if (err == ERR_TOOBIG) {
+        fault__set(&fault, 18, "RESPONSE_TOO_LARGE", "Response is too large");
+        good = false;
+        err = OK;
+    }
+    if (cursor->step == step) stmt_leave(cursor);
+    bool ran = good && err == OK && cursor->state[step] == STEP_OK;
+    if (own && !hrana__own_end(cursor->seat, ran, &fault) && ran) good = false;
+    if (!good && err == OK) err = held_fail(cursor, step, &fault);
+    fault__free(&fault);
     return err;
 }
 

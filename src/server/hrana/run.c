@@ -178,6 +178,35 @@ counts_write(HranaWriter *writer, u64 affected, bool has_rowid, i64 rowid)
         json_write_null(json);
 }
 
+/*
+ * A writing statement with RETURNING could be left halfway when its rows are too many, and a
+ * statement that is left commits.  So outside a transaction it gets one of its own.
+ */
+bool
+hrana__own_begin(Seat *seat, const Stmt *stmt, bool *own_out, Fault *fault)
+{
+    Session *session = seat__session(seat);
+    StmtKind kind = stmt_kind(stmt);
+    *own_out = !stmt_is_read_only(stmt) && kind <= STMT_KIND_DELETE &&
+               stmt_column_count(stmt) > 0 && session_autocommit(session);
+    Err err = *own_out ? session_exec(session, SLICE_LITERAL("BEGIN")) : OK;
+    if (err != OK) seat__fault(seat, err, fault);
+    return err == OK;
+}
+
+bool
+hrana__own_end(Seat *seat, bool good, Fault *fault)
+{
+    Session *session = seat__session(seat);
+    Err err = good ? session_exec(session, SLICE_LITERAL("COMMIT")) : OK;
+    if (err != OK) seat__fault(seat, err, fault);
+    if (!session_autocommit(session)) {
+        Err ignored = session_exec(session, SLICE_LITERAL("ROLLBACK"));
+        (void)ignored; /* It is gone either way. */
+    }
+    return good && err == OK;
+}
+
 /* The bound statement's result. */
 static bool
 result_write(Seat *seat, Stmt *stmt, bool want_rows, HranaWriter *writer, u64 *rows_out,
@@ -211,8 +240,11 @@ hrana__execute(Seat *seat, const HranaStmt *given, HranaWriter *writer, Fault *f
         return false;
     }
     StmtKind kind = stmt_kind(stmt);
-    bool good = result_write(seat, stmt, given->want_rows, writer, &rows, fault);
+    bool own;
+    bool good = hrana__own_begin(seat, stmt, &own, fault) &&
+                result_write(seat, stmt, given->want_rows, writer, &rows, fault);
     seat__release(seat, stmt);
+    if (own) good = hrana__own_end(seat, good, fault);
     if (good && read_only) seat__set_read_only_txn(seat);
     seat__count(seat, kind, started_ns, rows, good ? NULL : fault);
     if (!good) hrana__back(writer, mark);

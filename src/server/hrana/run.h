@@ -13,4 +13,7 @@ MUST_CHECK bool hrana__prepare(Seat *seat, const HranaStmt *given, Stmt **stmt_o
                                bool *read_only_out, Fault *fault);
 /* After its end: rows changed; true if there is a last rowid to show. */
 bool hrana__changes(Seat *seat, const Stmt *stmt, u64 *affected_out, i64 *rowid_out);
+/* Around a statement that has to be undone if its rows are too many; *own_out: end it. */
+MUST_CHECK bool hrana__own_begin(Seat *seat, const Stmt *stmt, bool *own_out, Fault *fault);
+MUST_CHECK bool hrana__own_end(Seat *seat, bool good, Fault *fault);
 bool hrana__cond(const HranaCond *cond, const u8 *state, Seat *seat);

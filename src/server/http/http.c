@@ -195,7 +195,8 @@ http_late(Conn *conn)
 {
     if (conn->http != NULL) {
         conn->closing = true;
-        http__reply_text(conn, 408, status_text(408));
+        int status = conn->full ? 503 : 408;
+        http__reply_text(conn, status, status_text(status));
     }
     return false;
 }

@@ -119,7 +119,9 @@ quack_late(Conn *conn)
     const char *text = in_transaction(conn)
                            ? "no request for too long inside a transaction: rolled back"
                            : "no request for too long";
-    if (quack__error(conn, 4, "QUACK_IDLE", text) != OK) conn->broken = true;
+    Err err = conn->full ? quack__error(conn, 7, "QUACK_LIMIT", "too much is waiting to be served")
+                         : quack__error(conn, 4, "QUACK_IDLE", text);
+    if (err != OK) conn->broken = true;
     return false;
 }
 

@@ -315,8 +315,9 @@ ws_late(Conn *conn)
     rt_mutex_lock(&conn->ws->lock);
     bool works = conn->ws->running > 0;
     rt_mutex_unlock(&conn->ws->lock);
-    if (works) return true; /* The client waits for us. */
-    ws__close(conn, WS_CODE_POLICY, "no request for too long");
+    if (works && !conn->full) return true; /* The client waits for us. */
+    ws__close(conn, conn->full ? 1013 : WS_CODE_POLICY,
+              conn->full ? "too much is waiting to be served" : "no request for too long");
     ws__flush(conn);
     return false;
 }
