@@ -12,6 +12,7 @@
 typedef struct HostState {
     void *memory;
     int steps;
+    bool ended; /* xFinal was called: once for each state that xStep has begun. */
 } HostState;
 
 #define ARGS_ON_STACK 8
@@ -79,11 +80,17 @@ host_value(FuncCall *call, Cell *result_out)
 {
     HostFunc *func = call->def->user_data;
     sqlite3_context context = {.call = call, .func = func, .db = func->db, .result = result_out};
-    if (func->value != NULL) {
-        func->value(&context);
-    } else {
-        func->final(&context);
-    }
+    func->value(&context);
+    return context.err;
+}
+
+static Err
+host_final(FuncCall *call, Cell *result_out)
+{
+    HostFunc *func = call->def->user_data;
+    sqlite3_context context = {.call = call, .func = func, .db = func->db, .result = result_out};
+    ((HostState *)call->state)->ended = true;
+    func->final(&context);
     return context.err;
 }
 
@@ -91,6 +98,14 @@ static void
 host_state_free(FuncCall *call)
 {
     HostState *state = call->state;
+    if (state->steps > 0 && !state->ended) {
+        /* The program's own memory hangs on it; nobody asks for the result any more. */
+        ErrMsg *msg = call->msg, unheard = {0};
+        call->msg = &unheard;
+        (void)host_final(call, NULL);
+        call->msg = msg;
+        err_clear(&unheard);
+    }
     mem_free(state->memory);
     state->memory = NULL;
 }
@@ -229,7 +244,8 @@ register_func(sqlite3 *db, const char *name, int argc, int encoding, HostFunc te
         def.scalar = template.function != NULL ? host_scalar : NULL;
         def.step = template.step != NULL ? host_step : NULL;
         def.inverse = template.inverse != NULL ? host_inverse : NULL;
-        def.value = template.step != NULL ? host_value : NULL;
+        def.value = template.value != NULL ? host_value : NULL;
+        def.final = template.step != NULL ? host_final : NULL;
         def.state_bytes = template.step != NULL ? (u32)sizeof(HostState) : 0;
         def.state_free = template.step != NULL ? host_state_free : NULL;
         func->def = def;
@@ -302,6 +318,10 @@ sqlite3_create_window_function(sqlite3 *db, const char *name, int argc, int enco
                          .final = final,
                          .value = value,
                          .inverse = inverse};
+    if ((step == NULL) != (final == NULL) || (value == NULL) != (inverse == NULL)) {
+        if (destroy != NULL) destroy(app);
+        return SQLITE_MISUSE;
+    }
     return register_func(db, name, argc, encoding, template);
 }
 

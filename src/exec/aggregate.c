@@ -204,7 +204,9 @@ agg_row(Exec *exec, Aggs *aggs, u32 group, u32 i, const Cell *row, Arena *arena)
         if (err != OK || truth != EXEC_TRUE) return err;
     }
     for (u32 k = 0; k < plan->arg_count; k++) {
-        err = exec__eval_in(exec, agg->arg[k], row, arena, &agg->argv[k]);
+        err = (plan->def->flags & FUNC_SUBTYPE) != 0
+                  ? exec__eval_subtype_in(exec, agg->arg[k], row, arena, &agg->argv[k])
+                  : exec__eval_in(exec, agg->arg[k], row, arena, &agg->argv[k]);
         if (err != OK) return err;
     }
     if (plan->order_count == 0) return exec__aggs_feed(exec, aggs, group, i);
@@ -268,7 +270,8 @@ exec__aggs_value(Exec *exec, Aggs *aggs, u32 group, u32 i, Arena *arena, Cell *o
     *out = cell_null();
     agg->call.state = state_of(aggs, group, i);
     agg->call.arena = arena;
-    Err err = agg->plan->def->value(&agg->call, out);
+    const FuncDef *def = agg->plan->def;
+    Err err = (def->final != NULL ? def->final : def->value)(&agg->call, out);
     if (err != OK) return exec__fail_call(exec, agg->plan->def, err);
     out->subtype = 0;
     return OK;

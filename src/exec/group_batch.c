@@ -333,7 +333,8 @@ plan_fits(const PlanNode *plan)
     }
     for (u32 i = 0; i < plan->u.group.agg_count; i++) {
         const PlanAgg *agg = &plan->u.group.agg[i];
-        if (agg->order_count > 0) return false;
+        /* Subtypes do not come through vectors. */
+        if (agg->order_count > 0 || (agg->def->flags & FUNC_SUBTYPE) != 0) return false;
         if (agg->filter != NULL && !exec__vexpr_fits(agg->filter)) return false;
         for (u32 k = 0; k < agg->arg_count; k++) {
             if (!exec__vexpr_fits(agg->arg[k])) return false;

@@ -398,8 +398,8 @@ exec__eval_argument(Exec *exec, const ExecProgram *program, Arena *arena, Cell *
 }
 
 Err
-exec__eval_in(Exec *exec, const ExecProgram *program, const Cell *row, Arena *arena,
-              Cell *value_out)
+exec__eval_subtype_in(Exec *exec, const ExecProgram *program, const Cell *row, Arena *arena,
+                      Cell *value_out)
 {
     const Frame frame = {
         .exec = exec,
@@ -413,10 +413,18 @@ exec__eval_in(Exec *exec, const ExecProgram *program, const Cell *row, Arena *ar
         if (err != OK) return err;
     }
     Cell value = *at(&frame, program->result);
-    value.subtype = 0;
     if ((value.flags & CELL_POINTER) != 0) value = cell_null();
     *value_out = value;
     return OK;
+}
+
+Err
+exec__eval_in(Exec *exec, const ExecProgram *program, const Cell *row, Arena *arena,
+              Cell *value_out)
+{
+    Err err = exec__eval_subtype_in(exec, program, row, arena, value_out);
+    value_out->subtype = 0;
+    return err;
 }
 
 Err

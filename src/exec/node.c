@@ -35,12 +35,6 @@ exec__node_new(Exec *exec, const PlanNode *plan, const NodeOps *ops, size_t byte
 }
 
 static Err
-unsupported(Exec *exec, const char *what)
-{
-    return exec__fail(exec, ERR_UNSUPPORTED, "%s not supported", what);
-}
-
-static Err
 node_make(Exec *exec, const PlanNode *plan, ExecNode **node_out)
 {
     switch ((PlanKind)plan->kind) {
@@ -61,7 +55,7 @@ node_make(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     case PLAN_CTE_SCAN: return exec__cte_scan_new(exec, plan, node_out);
     case PLAN_RECURSIVE: return exec__recursive_new(exec, plan, node_out);
     case PLAN_COUNT: return exec__count_new(exec, plan, node_out);
-    case PLAN_WINDOW: return unsupported(exec, "window functions are");
+    case PLAN_WINDOW: return exec__window_new(exec, plan, node_out);
     case PLAN_TABLE_FUNC: return exec__table_func_new(exec, plan, node_out);
     case PLAN_HOST_SCAN: return exec__host_scan_new(exec, plan, node_out);
     default: return exec__fail(exec, ERR_INTERNAL, "unknown plan node %u", plan->kind);
@@ -148,6 +142,7 @@ exec__mark_streaming(ExecNode *node)
     case PLAN_FILTER:
     case PLAN_PROJECT:
     case PLAN_LIMIT:
+    case PLAN_WINDOW:
     case PLAN_DISTINCT:
     case PLAN_HASH_JOIN: exec__mark_streaming(node->input); break;
     case PLAN_LOOP_JOIN:

@@ -84,6 +84,7 @@ MUST_CHECK Err exec__material_new(Exec *exec, const PlanNode *plan, ExecNode **n
 MUST_CHECK Err exec__cte_scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out);
 MUST_CHECK Err exec__table_func_new(Exec *exec, const PlanNode *plan, ExecNode **node_out);
 MUST_CHECK Err exec__host_scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out);
+MUST_CHECK Err exec__window_new(Exec *exec, const PlanNode *plan, ExecNode **node_out);
 MUST_CHECK Err exec__recursive_new(Exec *exec, const PlanNode *plan, ExecNode **node_out);
 
 /* ---- helpers for operators ---- */

@@ -127,6 +127,9 @@ MUST_CHECK Err exec__eval_in(Exec *exec, const ExecProgram *program, const Cell 
    values and subtypes stay. */
 MUST_CHECK Err exec__eval_argument(Exec *exec, const ExecProgram *program, Arena *arena,
                                    Cell *value_out);
+/* The same, subtype included: for arguments of functions that ask for it. */
+MUST_CHECK Err exec__eval_subtype_in(Exec *exec, const ExecProgram *program, const Cell *row,
+                                     Arena *arena, Cell *value_out);
 MUST_CHECK Err exec__truth_in(Exec *exec, const ExecProgram *program, const Cell *row, Arena *arena,
                               ExecTruth *truth_out);
 /* The result is just this column of the row (then no program needs to run). */

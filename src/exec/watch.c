@@ -118,6 +118,23 @@ walk_group(Walk *walk, const PlanNode *node)
 }
 
 static Err
+walk_window(Walk *walk, const PlanWindow *window)
+{
+    Err err = walk_list(walk, window->partition, window->partition_count);
+    if (err == OK) err = walk_keys(walk, window->order, window->order_count);
+    for (u32 i = 0; err == OK && i < window->frame_count; i++) {
+        const PlanFrame *frame = &window->frame[i];
+        err = walk_expr(walk, frame->start_offset);
+        if (err == OK) err = walk_expr(walk, frame->end_offset);
+        for (u32 k = 0; err == OK && k < frame->call_count; k++) {
+            err = walk_list(walk, frame->call[k].arg, frame->call[k].arg_count);
+            if (err == OK) err = walk_expr(walk, frame->call[k].filter);
+        }
+    }
+    return err;
+}
+
+static Err
 walk_hash(Walk *walk, const PlanNode *node)
 {
     Err err = walk_list(walk, node->u.hash.probe_key, node->u.hash.key_count);
@@ -177,6 +194,7 @@ walk_own(Walk *walk, const PlanNode *node)
         err = walk_expr(walk, node->u.limit.limit);
         return err == OK ? walk_expr(walk, node->u.limit.offset) : err;
     case PLAN_GROUP: return walk_group(walk, node);
+    case PLAN_WINDOW: return walk_window(walk, node->u.window);
     case PLAN_COMPOUND: return walk_nodes(walk, node->u.compound.arm, node->u.compound.arm_count);
     case PLAN_CTE_SCAN: {
         u32 number = node->u.cte_scan.material_no;

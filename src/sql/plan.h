@@ -83,7 +83,8 @@ typedef enum PlanOp {
     PX_RAISE,       /* RAISE(): u.raise; arg[0] the message. */
     /* Only while binding (u.bound); never in a finished plan. */
     PX_BOUND_COLUMN,
-    PX_BOUND_AGG
+    PX_BOUND_AGG,
+    PX_BOUND_WIN
 } PlanOp;
 
 typedef enum PlanExprFlags {
@@ -96,9 +97,10 @@ typedef enum PlanExprFlags {
     PX_FLAG_HAS_SUB = 64, /* Holds a subquery somewhere below. */
     PX_FLAG_ON = 128,     /* Came from the ON clause of an outer join. */
     /* The binder's own: */
-    PX_FLAG_COLLATE = 256,    /* An explicit COLLATE stands somewhere below. */
-    PX_FLAG_HAS_AGG = 512,    /* An aggregate call stands somewhere below. */
-    PX_FLAG_ROWID_NAME = 1024 /* A column named by one of the rowid's names. */
+    PX_FLAG_COLLATE = 256,     /* An explicit COLLATE stands somewhere below. */
+    PX_FLAG_HAS_AGG = 512,     /* An aggregate call stands somewhere below. */
+    PX_FLAG_ROWID_NAME = 1024, /* A column named by one of the rowid's names. */
+    PX_FLAG_HAS_WIN = 2048     /* A window function call stands somewhere below. */
 } PlanExprFlags;
 
 typedef enum PlanClass {
@@ -208,7 +210,7 @@ typedef enum PlanKind {
                        input reads change. */
     PLAN_CTE_SCAN,  /* u.cte_scan: rows of a PLAN_MATERIAL or of a recursion's current rows */
     PLAN_RECURSIVE, /* u.recursive */
-    PLAN_WINDOW,    /* input; u.window */
+    PLAN_WINDOW,    /* input; u.window: calls over frames, added to each row of the input. */
     PLAN_COUNT,     /* u.count: one row, the number of keys of a tree */
     PLAN_MIN_MAX,   /* not used by the binder yet: MIN/MAX from a tree end is a SCAN with LIMIT 1 */
     PLAN_TABLE_FUNC, /* u.table_func: json_each, generate_series, pragma_*... */
@@ -281,6 +283,58 @@ typedef struct PlanAgg {
     u32 order_count; /* ORDER BY inside the call. */
     PlanSortKey *order;
 } PlanAgg;
+
+/* ---- windows ---- */
+
+typedef enum PlanFrameUnit { FRAME_ROWS, FRAME_RANGE, FRAME_GROUPS } PlanFrameUnit;
+typedef enum PlanBound {
+    BOUND_UNBOUNDED_PRECEDING,
+    BOUND_PRECEDING, /* By an offset, as FOLLOWING. */
+    BOUND_CURRENT_ROW,
+    BOUND_FOLLOWING,
+    BOUND_UNBOUNDED_FOLLOWING
+} PlanBound;
+typedef enum PlanExclude {
+    EXCLUDE_NOTHING,
+    EXCLUDE_CURRENT_ROW,
+    EXCLUDE_GROUP,
+    EXCLUDE_TIES,
+    EXCLUDE_NO_OTHERS /* As written: the same rows as NOTHING, but computed row by row. */
+} PlanExclude;
+
+/* One call of a window function or of an aggregate over a frame. */
+typedef struct PlanWindowCall {
+    const FuncDef *def;
+    u32 arg_count;
+    PlanExpr **arg; /* Over the input row, as all expressions here. */
+    const Collation *collation;
+    PlanExpr *filter; /* Aggregates; NULL if none. */
+    u32 cell;         /* Output cell. */
+} PlanWindowCall;
+
+typedef struct PlanFrame {
+    u8 unit, start, end, exclude; /* PlanFrameUnit, PlanBound, PlanExclude */
+    PlanExpr *start_offset;       /* PRECEDING and FOLLOWING: reads no row; for each partition. */
+    PlanExpr *end_offset;
+    u32 call_count;
+    PlanWindowCall *call;
+} PlanFrame;
+
+/*
+ * The input comes sorted by partition, then order.  Output: the cells of the input, then one a
+ * call. RANGE with an offset has exactly one order key.
+ */
+typedef struct PlanWindow {
+    u32 partition_count;
+    PlanExpr **partition;
+    const Collation **partition_collation;
+    u32 order_count;
+    PlanSortKey *order;
+    u32 frame_count;
+    PlanFrame *frame;
+    u32 level_count; /* EXPLAIN QUERY PLAN: SQLite nests a numbered subquery for each frame, */
+    u32 *level;      /* the outermost first. */
+} PlanWindow;
 
 typedef enum PlanSetOp { SET_UNION_ALL, SET_UNION, SET_EXCEPT, SET_INTERSECT } PlanSetOp;
 
@@ -380,10 +434,7 @@ struct PlanNode {
             PlanSortKey *key;
             PlanExpr *limit, *offset;
         } recursive;
-        struct {
-            u32 window_count;
-            struct PlanWindow *window;
-        } window;
+        PlanWindow *window;
         struct {
             const TableDef *table;
             TreeId tree; /* The smallest tree that holds every row. */

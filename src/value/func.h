@@ -92,18 +92,36 @@ typedef enum FuncKernel {
     FUNC_KERNEL_LIKE   /* like(pattern, text) */
 } FuncKernel;
 
+/* Window functions that are no aggregates: FuncDef.kernel of those of kind FUNC_WINDOW.  Exec
+   computes them from partitions, peers and frames. */
+typedef enum FuncWindow {
+    FUNC_WINDOW_ROW_NUMBER,
+    FUNC_WINDOW_RANK,
+    FUNC_WINDOW_DENSE_RANK,
+    FUNC_WINDOW_PERCENT_RANK,
+    FUNC_WINDOW_CUME_DIST,
+    FUNC_WINDOW_NTILE,
+    FUNC_WINDOW_LAG,
+    FUNC_WINDOW_LEAD,
+    FUNC_WINDOW_FIRST_VALUE,
+    FUNC_WINDOW_LAST_VALUE,
+    FUNC_WINDOW_NTH_VALUE
+} FuncWindow;
+
 struct FuncDef {
     const char *name; /* Lower case. */
     i16 argc_min;
     i16 argc_max; /* -1: any number. */
     u8 kind;      /* FuncKind */
     u32 flags;
-    u8 kernel; /* FuncKernel; set by the built-in definitions only. */
+    u8 kernel; /* FuncKernel, or FuncWindow for FUNC_WINDOW; set by the built-in definitions only.
+                */
     u32 state_bytes;
     FuncScalar scalar;
     FuncStep step;
     FuncStep inverse; /* NULL: cannot be used as a moving window. */
     FuncValue value;
+    FuncValue final;                    /* The result at the end, once; NULL: `value`. */
     FuncCombine combine;                /* NULL: cannot run in parallel. */
     void (*state_free)(FuncCall *call); /* Release what the state owns; NULL: nothing. */
     void *user_data;

@@ -2,9 +2,10 @@
  * bind.h -- from names to meaning: the binder and the bound form that plan/ reads.
  *
  * Binding turns a syntax tree into Query, Core and Source objects whose expressions are PlanExprs
- * with all stamps set, but whose columns are still PX_BOUND_COLUMN (source, column) and whose
- * aggregates are PX_BOUND_AGG.  plan/ lowers them to cells and registers.  A bound expression is
- * never changed after binding: it may be lowered several times, in several places.
+ * with all stamps set, but whose columns are still PX_BOUND_COLUMN (source, column), whose
+ * aggregates are PX_BOUND_AGG and whose window function calls are PX_BOUND_WIN.  plan/ lowers them
+ * to cells and registers.  A bound expression is never changed after binding: it may be lowered
+ * several times, in several places.
  *
  * Errors: the first one sticks in Binder.err; functions that return pointers return NULL then.
  */
@@ -21,6 +22,8 @@ typedef struct Scope Scope;
 typedef struct Cte Cte;
 typedef struct WithScope WithScope;
 typedef struct BoundAgg BoundAgg;
+typedef struct BoundPass BoundPass;
+typedef struct BoundWin BoundWin;
 typedef struct BoundSub BoundSub;
 typedef struct PlanMemo PlanMemo;
 
@@ -120,6 +123,28 @@ struct BoundAgg {
     PlanExpr *expr; /* As bound: for comparison. */
 };
 
+/* What the rows of a window function are ordered by and which of them it sees; calls that agree in
+   all of it share a pass.  SQLite runs the passes last to first. */
+struct BoundPass {
+    ExprList partition;
+    PlanSortKey *order; /* Bound expressions. */
+    u32 order_count;
+    u8 unit, start, end, exclude; /* As in PlanFrame. */
+    PlanExpr *start_offset, *end_offset;
+    bool is_copy; /* Of pass 0, for ORDER BY (window.c). */
+};
+
+struct BoundWin {
+    Core *core;
+    u32 number; /* In core->win. */
+    u32 pass;   /* In core->pass. */
+    const FuncDef *def;
+    ExprList args;
+    PlanExpr *filter;
+    const Collation *collation;
+    const BoundWin *copy_of; /* The call of pass 0 that it repeats; NULL: none. */
+};
+
 typedef struct OrderTerm {
     i32 result; /* Result column, or -1. */
     PlanExpr *expr;
@@ -144,6 +169,10 @@ struct Core {
     PlanExpr *having;
     BoundAgg **agg;
     u32 agg_count, agg_capacity;
+    BoundWin **win; /* Window function calls, in the order of their binding. */
+    u32 win_count, win_capacity;
+    BoundPass **pass; /* In the order of their first calls. */
+    u32 pass_count;
     u8 klass;       /* Highest class of its expressions. */
     bool rewritten; /* plan/: subqueries in FROM were flattened into it. */
     u32 level;      /* Of its scope. */
@@ -197,7 +226,9 @@ typedef enum ScopeFlags {
     SCOPE_ALIAS = 2,  /* Result aliases as names */
     SCOPE_IN_AGG = 4, /* Inside an aggregate's arguments. */
     SCOPE_SCHEMA = 8, /* An expression of the schema: no subqueries, no parameters. */
-    SCOPE_WHERE = 16  /* WHERE: aggregates only of queries further out. */
+    SCOPE_WHERE = 16, /* WHERE: aggregates only of queries further out. */
+    SCOPE_WIN = 32,   /* Window functions */
+    SCOPE_ORDER = 64  /* ORDER BY: has its own words for an aggregate that may not stand there. */
 } ScopeFlags;
 
 struct Scope {
@@ -210,7 +241,9 @@ struct Scope {
     const AstResults *aliases; /* With core->results, while SCOPE_ALIAS. */
     Source *row[3];            /* NEW, OLD, excluded: found by name only. */
     u32 row_count;
-    const char *clause; /* For messages: "CHECK constraints", ... */
+    const char *clause;      /* For messages: "CHECK constraints", ... */
+    const AstWindow *window; /* The WINDOW clause, base windows filled in. */
+    u32 window_count;
 };
 
 /* While binding the arguments of an aggregate: the deepest scope they refer to. */
@@ -246,7 +279,8 @@ struct Binder {
     Scope *scope;
     WithScope *with;
     AggTrack *track;
-    u32 depth; /* Selects in selects. */
+    u32 depth;        /* Selects in selects. */
+    u32 select_count; /* SELECTs bound so far: EXPLAIN QUERY PLAN numbers them. */
     u32 view_depth;
     u32 source_count;
     const char *fixed_schema; /* Inside a view or trigger: names resolve in that schema only. */
@@ -311,6 +345,20 @@ PlanExpr *bind__comparison(Binder *b, const AstExpr *ast);
 PlanExpr *bind__function(Binder *b, const AstExpr *ast);
 PlanExpr *bind__call(Binder *b, Slice name, ExprList *args, Span span);
 PlanExpr *bind__aggregate(Binder *b, const AstExpr *ast, const FuncDef *def);
+/* Class of a call by its function and arguments. */
+u8 bind__call_class(const FuncDef *def, const ExprList *args);
+/* False: err set.  *ignore_out: the authorizer wants NULL in the call's place. */
+bool bind__authorize_call(Binder *b, const FuncDef *def, bool *ignore_out);
+/* window.c */
+PlanExpr *bind__window_call(Binder *b, const AstExpr *ast, const FuncDef *def);
+/* The WINDOW clause of an arm. */
+bool bind__window_clause(Binder *b, Scope *scope, const AstArm *arm);
+/* A result, as ORDER BY sees it. */
+PlanExpr *bind__window_copy(Binder *b, Core *core, PlanExpr *result);
+/* What stands wrong in a call with OVER whatever its function is; false: err set. */
+bool bind__window_form(Binder *b, const AstExpr *ast);
+/* "misuse of window function" for the first such call in `e`. */
+void bind__window_misuse(Binder *b, const PlanExpr *e);
 /* Structural equality: same value for every row. */
 bool bind__equal(const PlanExpr *a, const PlanExpr *c);
 bool bind__equal_but_collate(const PlanExpr *a, const PlanExpr *c);

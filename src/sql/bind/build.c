@@ -25,7 +25,7 @@ bind__new(Binder *b, PlanOp op, u32 arg_count, Span span)
 
 #define FLAGS_UP                                                                     \
     (PX_FLAG_READS_ROW | PX_FLAG_READS_REG | PX_FLAG_READS_PARAM | PX_FLAG_HAS_SUB | \
-     PX_FLAG_HAS_AGG)
+     PX_FLAG_HAS_AGG | PX_FLAG_HAS_WIN)
 
 void
 bind__finish(PlanExpr *e)
@@ -191,6 +191,13 @@ same_stamp(const PlanStamp *a, const PlanStamp *c)
     return a->affinity == c->affinity && a->collation == c->collation;
 }
 
+static const BoundWin *
+window_root(const PlanExpr *e)
+{
+    const BoundWin *win = e->u.bound.of;
+    return win->copy_of != NULL ? win->copy_of : win;
+}
+
 static bool
 same_special(const PlanExpr *a, const PlanExpr *c)
 {
@@ -199,6 +206,7 @@ same_special(const PlanExpr *a, const PlanExpr *c)
     case PX_PARAM:
     case PX_COLUMN:
     case PX_REG: return a->u.number == c->u.number;
+    case PX_BOUND_WIN: return window_root(a) == window_root(c);
     case PX_BOUND_COLUMN:
     case PX_BOUND_AGG:
         return a->u.bound.of == c->u.bound.of && a->u.bound.column == c->u.bound.column;

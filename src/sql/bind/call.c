@@ -20,8 +20,8 @@ find_function(Binder *b, Slice name, u32 argc, Span span)
     return bind__fail_at(b, span, "no such function: %.*s", (int)name.bytes, name.p);
 }
 
-static u8
-call_class(const FuncDef *def, const ExprList *args)
+u8
+bind__call_class(const FuncDef *def, const ExprList *args)
 {
     if ((def->flags & FUNC_VOLATILE) != 0) return PLAN_VOLATILE;
     if ((def->flags & FUNC_FALLIBLE) == 0) return PLAN_TOTAL;
@@ -46,9 +46,8 @@ is_unsteady(const FuncDef *def)
     return true;
 }
 
-/* NULL without an error: the authorizer wants NULL in its place (*ignore_out). */
-static bool
-authorize_call(Binder *b, const FuncDef *def, bool *ignore_out)
+bool
+bind__authorize_call(Binder *b, const FuncDef *def, bool *ignore_out)
 {
     *ignore_out = false;
     if (b->fixed_schema != NULL && (def->flags & FUNC_DIRECT_ONLY) != 0) {
@@ -139,7 +138,7 @@ static PlanExpr *
 scalar_call(Binder *b, const FuncDef *def, const ExprList *args, Span span)
 {
     bool ignore;
-    if (!authorize_call(b, def, &ignore)) return NULL;
+    if (!bind__authorize_call(b, def, &ignore)) return NULL;
     if (ignore) return bind__const(b, cell_null(), span);
     if ((def->flags & FUNC_INLINE) != 0) {
         bool done;
@@ -150,7 +149,7 @@ scalar_call(Binder *b, const FuncDef *def, const ExprList *args, Span span)
     if (e == NULL) return NULL;
     if (args->count > 0) memcpy(e->arg, args->items, args->count * sizeof(PlanExpr *));
     bind__finish(e);
-    u8 klass = call_class(def, args);
+    u8 klass = bind__call_class(def, args);
     if (klass > e->klass) e->klass = klass;
     e->u.func.def = def;
     if ((def->flags & FUNC_COLLATES) != 0) {
@@ -264,7 +263,7 @@ aggregate_expr(Binder *b, Scope *owner, BoundAgg *agg, const AstExpr *ast)
     for (u32 i = 0; i < agg->args.count; i++) {
         if (agg->args.items[i]->klass > e->klass) e->klass = agg->args.items[i]->klass;
     }
-    u8 klass = call_class(def, &agg->args);
+    u8 klass = bind__call_class(def, &agg->args);
     if (klass > e->klass) e->klass = klass;
     e->u.bound.of = kept;
     e->flags |= PX_FLAG_HAS_AGG | PX_FLAG_READS_ROW;
@@ -279,13 +278,14 @@ bind__aggregate(Binder *b, const AstExpr *ast, const FuncDef *def)
     Scope *scope = b->scope;
     Slice name = call->name.text;
     if (scope == NULL || (scope->flags & SCOPE_AGG) == 0) {
-        return bind__fail_at(b, ast->span, "misuse of aggregate function %.*s()", (int)name.bytes,
-                             name.p);
+        bool order = scope != NULL && (scope->flags & (SCOPE_ORDER | SCOPE_IN_AGG)) == SCOPE_ORDER;
+        return bind__fail_at(b, ast->span, "misuse of aggregate%s %.*s()",
+                             order ? ":" : " function", (int)name.bytes, name.p);
     }
     if (call->distinct && call->args.count != 1)
         return bind__fail_at(b, ast->span, "DISTINCT aggregates must have exactly one argument");
     bool ignore;
-    if (!authorize_call(b, def, &ignore)) return NULL;
+    if (!bind__authorize_call(b, def, &ignore)) return NULL;
     if (ignore) return bind__const(b, cell_null(), ast->span);
     BoundAgg *agg = BIND_NEW(b, BoundAgg);
     if (agg == NULL) return NULL;
@@ -295,7 +295,7 @@ bind__aggregate(Binder *b, const AstExpr *ast, const FuncDef *def)
     AggTrack track = {.outer = b->track, .deepest = -1};
     b->track = &track;
     u32 flags = scope->flags;
-    scope->flags = (flags & ~(u32)SCOPE_AGG) | SCOPE_IN_AGG;
+    scope->flags = (flags & ~(u32)(SCOPE_AGG | SCOPE_WIN)) | SCOPE_IN_AGG;
     bool good = bind_agg_parts(b, agg, call);
     scope->flags = flags;
     b->track = track.outer;
@@ -316,15 +316,10 @@ bind__function(Binder *b, const AstExpr *ast)
 {
     const AstFunction *call = ast->u.function;
     Slice name = call->name.text;
+    if (call->over != NULL && !bind__window_form(b, ast)) return NULL;
     const FuncDef *def = find_function(b, name, call->args.count, ast->span);
     if (def == NULL) return NULL;
-    if (call->over != NULL) {
-        if (def->kind == FUNC_SCALAR) {
-            return bind__fail_at(b, ast->span, "%.*s() may not be used as a window function",
-                                 (int)name.bytes, name.p);
-        }
-        return bind__fail(b, ERR_UNSUPPORTED, "window functions are not supported yet");
-    }
+    if (call->over != NULL) return bind__window_call(b, ast, def);
     if (def->kind == FUNC_WINDOW) {
         return bind__fail_at(b, ast->span, "misuse of window function %.*s()", (int)name.bytes,
                              name.p);

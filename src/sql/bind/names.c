@@ -356,6 +356,13 @@ alias_expr(Binder *b, Scope *scope, const AstExpr *ast, bool *found_out)
             return bind__fail_at(b, ast->span, "misuse of aliased aggregate %.*s", (int)name.bytes,
                                  name.p);
         }
+        if ((e->flags & PX_FLAG_HAS_WIN) != 0 &&
+            ((scope->flags & SCOPE_WIN) == 0 || scope != b->scope)) {
+            return bind__fail(b, ERR_SQL, "misuse of aliased window function %.*s", (int)name.bytes,
+                              name.p);
+        }
+        if ((scope->flags & SCOPE_ORDER) != 0) e = bind__window_copy(b, scope->core, e);
+        if (e == NULL) return NULL;
         bind__track_level(b, scope->level);
         return bind__mark_outer(b, scope, e) ? e : NULL;
     }

@@ -71,6 +71,24 @@ order_direction(const AstOrderTerm *ast, OrderTerm *term)
     term->nulls_last = ast->nulls == AST_NULLS_DEFAULT ? term->desc : ast->nulls == AST_NULLS_LAST;
 }
 
+/* A result with window functions is computed for ORDER BY by itself, and shown so; under DISTINCT
+   only the sort for it remains. */
+static bool
+order_by_window(Binder *b, Core *core, OrderTerm *term)
+{
+    PlanExpr **result = &core->results.items[term->result];
+    u32 wins = core->win_count;
+    PlanExpr *copy = bind__window_copy(b, core, *result);
+    if (copy == NULL) return false;
+    if (core->distinct) {
+        core->win_count = wins;
+    } else {
+        term->expr = NULL; /* The result's. */
+        *result = copy;
+    }
+    return true;
+}
+
 static bool
 order_simple(Binder *b, Query *query, const AstSelect *ast)
 {
@@ -78,7 +96,8 @@ order_simple(Binder *b, Query *query, const AstSelect *ast)
     const AstResults *results = &ast->arms[0].results;
     Scope *outer = b->scope;
     b->scope = core->scope;
-    b->scope->flags = (u32)(SCOPE_ALIAS | (core->is_aggregate ? SCOPE_AGG : 0));
+    b->scope->flags = (u32)(SCOPE_ALIAS | SCOPE_WIN | SCOPE_ORDER |
+                            (core->is_aggregate ? SCOPE_AGG : 0));
     bool good = true;
     for (u32 i = 0; i < ast->order_by.count && good; i++) {
         const AstOrderTerm *from = &ast->order_by.items[i];
@@ -101,6 +120,7 @@ order_simple(Binder *b, Query *query, const AstSelect *ast)
                 }
             }
         }
+        if (good && term->result >= 0) good = order_by_window(b, core, term);
         if (good && term->expr == NULL) {
             term->expr = core->results.items[term->result];
             term->collation = bind__collation_or_binary(bind__carried_collation(term->expr));
@@ -117,16 +137,20 @@ compound_column(Binder *b, Core *core, const AstArm *arm, const AstExpr *ast)
     if (at >= 0 || core->is_values) return at;
     Scope *outer = b->scope;
     b->scope = core->scope;
-    b->scope->flags = (u32)(core->is_aggregate ? SCOPE_AGG : 0);
+    b->scope->flags = (u32)(SCOPE_WIN | (core->is_aggregate ? SCOPE_AGG : 0));
     /* A name that this arm does not know is no error: another arm may. */
     ErrMsg *msg = b->msg;
     ErrMsg quiet = {0};
+    u32 wins = core->win_count, passes = core->pass_count;
     b->msg = &quiet;
     PlanExpr *e = bind__expr(b, ast);
     b->msg = msg;
     err_clear(&quiet);
     if (b->err == ERR_SQL) b->err = OK;
     b->scope = outer;
+    /* The term is one of the results or nothing: window calls that are only in it do not count. */
+    core->win_count = wins;
+    core->pass_count = passes;
     return e == NULL ? -1 : equal_column(core, e);
 }
 
@@ -199,6 +223,10 @@ bind__group_by(Binder *b, Core *core, const AstExprs *group, const AstResults *r
             e = bind__expr(b, group->items[i]);
         }
         if (e == NULL) return false;
+        if ((e->flags & PX_FLAG_HAS_WIN) != 0) {
+            bind__window_misuse(b, e);
+            return false;
+        }
         if ((e->flags & PX_FLAG_HAS_AGG) != 0) {
             bind__fail(b, ERR_SQL, "aggregate functions are not allowed in the GROUP BY clause");
             return false;

@@ -309,18 +309,16 @@ bind_arm(Binder *b, Query *query, const AstArm *ast, Core **core_out)
     bool good = false;
     bool ignore;
     if (!bind__authorize(b, PLAN_AUTH_SELECT, NULL, NULL, NULL, &ignore)) goto done;
+    b->select_count++;
     core->distinct = ast->distinct;
     if (ast->is_values) {
         good = bind_values_arm(b, core, ast);
         goto done;
     }
-    if (ast->window_count > 0) {
-        bind__fail(b, ERR_UNSUPPORTED, "window functions are not supported yet");
-        goto done;
-    }
+    if (!bind__window_clause(b, scope, ast)) goto done;
     if (!bind__from(b, core, scope, ast->from)) goto done;
     if (!bind__from_using(b, core, ast->from)) goto done;
-    scope->flags = SCOPE_AGG;
+    scope->flags = SCOPE_AGG | SCOPE_WIN;
     core->has_group_by = ast->group_by.count > 0;
     if (!bind__results(b, core, &ast->results)) goto done;
     if (core->has_group_by) core->is_aggregate = true;
@@ -388,7 +386,8 @@ type_mask(const PlanExpr *e)
     case PX_CONCAT: return 6;
     case PX_PARAM:
     case PX_FUNC:
-    case PX_BOUND_AGG: return 7;
+    case PX_BOUND_AGG:
+    case PX_BOUND_WIN: return 7;
     case PX_BOUND_COLUMN:
     case PX_SCALAR:
     case PX_SUB_COLUMN:

@@ -294,6 +294,7 @@ typedef enum AstExclude {
     AST_EXCLUDE_CURRENT_ROW,
     AST_EXCLUDE_GROUP,
     AST_EXCLUDE_TIES,
+    AST_EXCLUDE_WRITTEN_NO_OTHERS, /* EXCLUDE NO OTHERS: makes SQLite compute row by row. */
 } AstExclude;
 
 typedef struct AstBound {

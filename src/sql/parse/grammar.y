@@ -741,7 +741,7 @@ frame_bound(A) ::= CURRENT ROW.                     { A = (AstBound){AST_BOUND_C
 %type exclude {int}
 exclude_opt(A) ::= .                                { A = AST_EXCLUDE_NO_OTHERS; }
 exclude_opt(A) ::= EXCLUDE exclude(X).               { A = X; }
-exclude(A) ::= NO OTHERS.                           { A = AST_EXCLUDE_NO_OTHERS; }
+exclude(A) ::= NO OTHERS.                           { A = AST_EXCLUDE_WRITTEN_NO_OTHERS; }
 exclude(A) ::= CURRENT ROW.                         { A = AST_EXCLUDE_CURRENT_ROW; }
 exclude(A) ::= GROUP.                               { A = AST_EXCLUDE_GROUP; }
 exclude(A) ::= TIES.                                { A = AST_EXCLUDE_TIES; }

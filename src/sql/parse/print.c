@@ -184,7 +184,7 @@ print_window(Printer *out, const AstWindow *window)
 {
     static const char *const units[] = {"ROWS", "RANGE", "GROUPS"};
     static const char *const excludes[] = {"", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP",
-                                           " EXCLUDE TIES"};
+                                           " EXCLUDE TIES", " EXCLUDE NO OTHERS"};
     put(out, "(");
     if (ast_name_present(&window->base)) put_name(out, &window->base);
     if (window->partition_by.count != 0) {

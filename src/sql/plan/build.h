@@ -17,6 +17,8 @@ typedef struct WholeRow {
     u32 base; /* Cell of column 0; the rowid is cell base + column_count. */
 } WholeRow;
 
+typedef struct Windows Windows; /* window.c */
+
 typedef struct Layout {
     const Core *core;
     i32 *base; /* By Source.index: the source's first cell, -1: not in this row. */
@@ -28,6 +30,7 @@ typedef struct Layout {
     const ExprList *keys;
     bool keys_from_row; /* min() or max() choose the row: key columns come from it too. */
     ExprList bare;
+    Windows *windows; /* Calls are cells behind all others. */
 } Layout;
 
 typedef struct EnvEntry {
@@ -281,6 +284,21 @@ PlanNode *plan__cte_source(Binder *b, Source *source, Env *outer);
 PlanNode *plan__filter(Binder *b, PlanNode *input, PlanExpr *condition);
 PlanNode *plan__limit(Binder *b, PlanNode *input, const Query *query);
 bool plan__has_rows(Binder *b, Source *source);
+
+/* ---- window.c ---- */
+
+/* Plan the window functions of a core in three steps: what they want, their expressions over the
+   rows of the core (with those of the results), the nodes. */
+Windows *plan__windows_new(Binder *b, Core *core);
+/* An order of the input that spares the first sort; NULL: none. */
+const Query *plan__windows_order(const Windows *w);
+/* Is ORDER BY met by the order in which the rows leave? */
+bool plan__windows_give_order(const Windows *w, const Query *query);
+bool plan__windows_lower(Windows *w, Env *env);
+/* A call, read from the row behind the nodes. */
+PlanExpr *plan__window_ref(Binder *b, Windows *w, const PlanExpr *e);
+/* `sorted`: the input has the order of plan__windows_order(). */
+PlanNode *plan__windows_nodes(Windows *w, PlanNode *input, bool sorted);
 
 /* ---- trigger.c, foreign.c ---- */
 

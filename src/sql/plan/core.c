@@ -12,8 +12,12 @@ typedef struct Top {
     Core *core;
     Env *env; /* The row that results are computed from. */
     PlanNode *node;
-    bool with_order; /* ORDER BY and LIMIT belong to this core. */
-    bool sorted;     /* The rows come in ORDER BY's order. */
+    Windows *windows; /* NULL: none. */
+    bool with_order;  /* ORDER BY and LIMIT belong to this core. */
+    bool sorted;      /* The rows come in ORDER BY's order. */
+    /* What is wanted of the rows below the windows, or of all: */
+    const Query *wanted; /* NULL: no order. */
+    bool wanted_met;
     PlanExpr **result;
     u32 key_count;
     PlanSortKey *key; /* Over `env`'s row. */
@@ -46,7 +50,7 @@ lower_agg(Binder *b, const BoundAgg *bound, Env *env, PlanAgg *agg)
 static bool
 group_gives_order(const Top *top)
 {
-    const Query *query = top->query;
+    const Query *query = top->wanted;
     const Core *core = top->core;
     if (query->order_count > core->group_by.count) return false;
     for (u32 i = 0; i < query->order_count; i++) {
@@ -74,17 +78,18 @@ group_keys(Top *top, PlanNode *group, Env *row, bool input_sorted)
             bind__carried_collation(core->group_by.items[i]));
     }
     group->u.group.ordered = input_sorted;
-    if (!top->with_order || top->query->order_count == 0 || !group_gives_order(top)) return true;
+    const Query *wanted = top->wanted;
+    if (wanted == NULL || wanted->order_count == 0 || !group_gives_order(top)) return true;
     bool any_desc = false;
-    for (u32 i = 0; i < top->query->order_count; i++)
-        any_desc |= top->query->order[i].desc;
-    top->sorted = true;
+    for (u32 i = 0; i < wanted->order_count; i++)
+        any_desc |= wanted->order[i].desc;
+    top->wanted_met = true;
     if (!any_desc) return true;
     group->u.group.ordered = false;
     group->u.group.key_desc = KEEP_ARRAY(b, bool, keys);
     if (group->u.group.key_desc == NULL) return false;
-    for (u32 i = 0; i < top->query->order_count; i++)
-        group->u.group.key_desc[i] = top->query->order[i].desc;
+    for (u32 i = 0; i < wanted->order_count; i++)
+        group->u.group.key_desc[i] = wanted->order[i].desc;
     return true;
 }
 
@@ -138,7 +143,8 @@ group_finish(Top *top, PlanNode *group, const Layout *layout, Env *row)
 static const BoundAgg *
 lone_aggregate(const Core *core)
 {
-    if (core->has_group_by || core->having != NULL || core->agg_count != 1) return NULL;
+    if (core->has_group_by || core->having != NULL || core->agg_count != 1 || core->win_count > 0)
+        return NULL;
     if (core->from.count != 1 || core->source_count != 1 || core->source[0]->flat) return NULL;
     if (core->source[0]->kind != SOURCE_TABLE || core->source[0]->table->host != NULL) return NULL;
     const BoundAgg *agg = core->agg[0];
@@ -455,7 +461,9 @@ want_order(Top *top, Join *join, const Query **minmax_out)
         }
         return;
     }
-    if (top->with_order && query->order_count > 0) {
+    if (top->windows != NULL) {
+        join->order_of = top->wanted;
+    } else if (top->with_order && query->order_count > 0) {
         join->order_of = query;
         if (query->limit != NULL && query->limit->op == PX_CONST &&
             query->limit->u.constant.type == CELL_INT && query->limit->u.constant.u.i > 0)
@@ -489,7 +497,10 @@ aggregate_core(Top *top, bool input_sorted)
     *env = (Env){.outer = row->outer, .layout = layout};
     top->env = env;
     PlanExpr *having = top->core->having == NULL ? NULL : plan__lower(b, top->core->having, env);
-    if (b->err != OK || !lower_top(top) || !group_finish(top, group, layout, row)) return NULL;
+    if (b->err != OK || (top->windows != NULL && !plan__windows_lower(top->windows, env)))
+        return NULL;
+    if (top->windows == NULL) top->sorted = top->wanted_met;
+    if (!lower_top(top) || !group_finish(top, group, layout, row)) return NULL;
     top->node = plan__filter(b, group, having);
     return top->node;
 }
@@ -502,6 +513,14 @@ plan__core(Binder *b, Query *query, Core *core, Env *outer, bool with_order, boo
     Top top = {.b = b, .query = query, .core = core, .with_order = with_order};
     Join join = {0};
     const Query *minmax;
+    top.wanted = with_order ? query : NULL;
+    if (core->win_count > 0) {
+        top.windows = plan__windows_new(b, core);
+        if (top.windows == NULL) return NULL;
+        top.wanted = plan__windows_order(top.windows);
+        top.sorted = with_order && query->order_count > 0 &&
+                     plan__windows_give_order(top.windows, query);
+    }
     want_order(&top, &join, &minmax);
     PlanNode *count = core->is_aggregate ? count_node(&top) : NULL;
     if (b->err != OK) return NULL;
@@ -533,8 +552,17 @@ plan__core(Binder *b, Query *query, Core *core, Env *outer, bool with_order, boo
         if (aggregate_core(&top, sorted) == NULL) return NULL;
     } else {
         if (exists && !core->distinct) return top.node;
-        top.sorted = with_order && query->order_count > 0 && join.sorted;
+        if (top.windows != NULL) {
+            top.wanted_met = join.sorted && top.wanted != NULL;
+            if (!plan__windows_lower(top.windows, env)) return NULL;
+        } else {
+            top.sorted = with_order && query->order_count > 0 && join.sorted;
+        }
         if (!lower_top(&top)) return NULL;
+    }
+    if (top.windows != NULL) {
+        top.node = plan__windows_nodes(top.windows, top.node, top.wanted_met);
+        if (top.node == NULL) return NULL;
     }
     bool late = top.key_count > 0 && query->limit != NULL && !core->distinct &&
                 results_total(core) && !core->is_aggregate;

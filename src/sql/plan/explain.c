@@ -137,6 +137,34 @@ explain_group(Explain *x, const PlanNode *node, i64 parent)
         add_line(x, parent, "USE TEMP B-TREE FOR GROUP BY");
 }
 
+/* SQLite makes each frame a subquery around the rows that it sees. */
+static void
+explain_window(Explain *x, const PlanNode *node, i64 parent)
+{
+    const PlanWindow *window = node->u.window;
+    u32 levels = window->level_count;
+    i64 *above = BIND_ARRAY(x->b, i64, levels + 1);
+    if (above == NULL) return;
+    above[0] = parent;
+    for (u32 i = 0; i < levels; i++) {
+        char *text = arena_printf(x->b->arena, "CO-ROUTINE (subquery-%u)", window->level[i]);
+        above[i + 1] = add_line(x, above[i], text);
+    }
+    explain_node(x, node->input, above[levels]);
+    explain_list(x, window->partition, window->partition_count, above[levels]);
+    for (u32 i = 0; i < window->frame_count; i++) {
+        const PlanFrame *frame = &window->frame[i];
+        for (u32 k = 0; k < frame->call_count; k++) {
+            explain_list(x, frame->call[k].arg, frame->call[k].arg_count, above[levels]);
+            explain_expr(x, frame->call[k].filter, above[levels]);
+        }
+    }
+    for (u32 i = levels; i-- > 0;) {
+        char *text = arena_printf(x->b->arena, "SCAN (subquery-%u)", window->level[i]);
+        add_line(x, above[i], text);
+    }
+}
+
 static void
 explain_below(Explain *x, const PlanNode *node, i64 parent)
 {
@@ -174,6 +202,7 @@ explain_below(Explain *x, const PlanNode *node, i64 parent)
         add_line(x, parent, "USE TEMP B-TREE FOR ORDER BY");
         break;
     case PLAN_GROUP: explain_group(x, node, parent); break;
+    case PLAN_WINDOW: explain_window(x, node, parent); break;
     case PLAN_DISTINCT:
         explain_node(x, node->input, parent);
         if (!node->u.distinct.ordered) add_line(x, parent, "USE TEMP B-TREE FOR DISTINCT");

@@ -96,6 +96,22 @@ walk_group(Finish *f, const PlanNode *node, u64 *reads)
 }
 
 static void
+walk_window(Finish *f, const PlanWindow *window, u64 *reads)
+{
+    walk_list(f, window->partition, window->partition_count, reads);
+    walk_keys(f, window->order, window->order_count, reads);
+    for (u32 i = 0; i < window->frame_count; i++) {
+        const PlanFrame *frame = &window->frame[i];
+        walk_expr(f, frame->start_offset, reads);
+        walk_expr(f, frame->end_offset, reads);
+        for (u32 k = 0; k < frame->call_count; k++) {
+            walk_list(f, frame->call[k].arg, frame->call[k].arg_count, reads);
+            walk_expr(f, frame->call[k].filter, reads);
+        }
+    }
+}
+
+static void
 walk_own(Finish *f, PlanNode *node, u64 *reads)
 {
     switch ((PlanKind)node->kind) {
@@ -119,6 +135,7 @@ walk_own(Finish *f, PlanNode *node, u64 *reads)
         break;
     case PLAN_SORT: walk_keys(f, node->u.sort.key, node->u.sort.key_count, reads); break;
     case PLAN_GROUP: walk_group(f, node, reads); break;
+    case PLAN_WINDOW: walk_window(f, node->u.window, reads); break;
     case PLAN_COMPOUND:
         for (u32 i = 0; i < node->u.compound.arm_count; i++)
             walk_node(f, node->u.compound.arm[i], reads);

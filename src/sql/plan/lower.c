@@ -100,6 +100,12 @@ plan__mask(const Core *core, const PlanExpr *e)
             mask |= plan__mask(core, agg->args.items[i]);
         return mask;
     }
+    if (e->op == PX_BOUND_WIN) {
+        const BoundWin *win = e->u.bound.of;
+        for (u32 i = 0; i < win->args.count; i++)
+            mask |= plan__mask(core, win->args.items[i]);
+        return mask;
+    }
     for (u32 i = 0; i < e->arg_count; i++)
         mask |= plan__mask(core, e->arg[i]);
     const Query *query = query_of(e);
@@ -301,6 +307,12 @@ lower_leaf(Binder *b, const PlanExpr *e, Env *env)
                 return plan__column(b, layout->keys->count + agg->number, e);
             continue;
         }
+        if (e->op == PX_BOUND_WIN) {
+            const BoundWin *win = e->u.bound.of;
+            if (layout->windows != NULL && win->core == layout->core)
+                return plan__window_ref(b, layout->windows, e);
+            continue;
+        }
         if (layout->grouped) {
             PlanExpr *found = lower_in_group(b, e, layout);
             if (found != NULL || b->err != OK) return found;
@@ -313,6 +325,10 @@ lower_leaf(Binder *b, const PlanExpr *e, Env *env)
     if (e->op == PX_BOUND_AGG) {
         const BoundAgg *agg = e->u.bound.of;
         return bind__fail(b, ERR_SQL, "misuse of aggregate: %s()", agg->def->name);
+    }
+    if (e->op == PX_BOUND_WIN) {
+        const BoundWin *win = e->u.bound.of;
+        return bind__fail(b, ERR_SQL, "misuse of window function %s()", win->def->name);
     }
     return bind__fail(b, ERR_INTERNAL, "column out of reach while planning");
 }
@@ -360,14 +376,14 @@ lower_sub_of(Binder *b, PlanExpr *e, Env *env)
 }
 
 static const u16 place_flags = PX_FLAG_READS_ROW | PX_FLAG_READS_REG | PX_FLAG_READS_PARAM |
-                               PX_FLAG_HAS_SUB | PX_FLAG_HAS_AGG;
+                               PX_FLAG_HAS_SUB | PX_FLAG_HAS_AGG | PX_FLAG_HAS_WIN;
 
 PlanExpr *
 plan__lower(Binder *b, const PlanExpr *e, Env *env)
 {
     if (b->err != OK) return NULL;
     if (e->op == PX_BOUND_COLUMN) return lower_column(b, e, env);
-    if (e->op == PX_BOUND_AGG) return lower_leaf(b, e, env);
+    if (e->op == PX_BOUND_AGG || e->op == PX_BOUND_WIN) return lower_leaf(b, e, env);
     if (env != NULL && env->layout != NULL && env->layout->grouped && e->op != PX_CONST) {
         const ExprList *keys = env->layout->keys;
         for (u32 i = 0; i < keys->count; i++) {

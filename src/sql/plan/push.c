@@ -27,21 +27,24 @@ substitute(Binder *b, PlanExpr *e, const Source *source, const Core *core)
     return copy;
 }
 
-/* May the columns that the term reads be computed before grouping? */
+/* Are the columns of the source that the term reads among these keys, under BINARY if asked? */
 static bool
-reads_keys_only(const PlanExpr *e, const Source *source, const Core *core)
+reads_only(const PlanExpr *e, const Source *source, const Core *core, const ExprList *keys,
+           bool binary)
 {
     e = plan__see_through(e);
     if (e->op == PX_BOUND_COLUMN) {
         if (e->u.bound.of != source) return true;
         const PlanExpr *result = core->results.items[e->u.bound.column];
-        for (u32 i = 0; i < core->group_by.count; i++) {
-            if (bind__equal(core->group_by.items[i], result)) return true;
+        for (u32 i = 0; i < keys->count; i++) {
+            const Collation *collation = bind__carried_collation(keys->items[i]);
+            if (binary && bind__collation_or_binary(collation)->kind != COLLATION_BINARY) continue;
+            if (bind__equal(keys->items[i], result)) return true;
         }
         return false;
     }
     for (u32 i = 0; i < e->arg_count; i++) {
-        if (!reads_keys_only(e->arg[i], source, core)) return false;
+        if (!reads_only(e->arg[i], source, core, keys, binary)) return false;
     }
     return true;
 }
@@ -56,16 +59,34 @@ results_are_total(const Core *core)
     return true;
 }
 
+/* Whole partitions may be left out: the term reads nothing but keys of PARTITION BY, in which all
+   windows agree. */
 static bool
-arm_takes(const Core *core, const Source *source, const PlanExpr *term)
+windows_take(const Query *query, const Core *core, const Source *source, const PlanExpr *term)
 {
+    if (query->arm_count > 1 || core->is_aggregate || core->klass == PLAN_VOLATILE) return false;
+    const ExprList *keys = &core->pass[0]->partition;
+    for (u32 i = 0; i < core->pass_count; i++) {
+        const ExprList *other = &core->pass[i]->partition;
+        if (other->count != keys->count || keys->count == 0) return false;
+        for (u32 k = 0; k < keys->count; k++) {
+            if (!bind__equal(keys->items[k], other->items[k])) return false;
+        }
+    }
+    return reads_only(term, source, core, keys, true);
+}
+
+static bool
+arm_takes(const Query *query, const Core *core, const Source *source, const PlanExpr *term)
+{
+    if (core->win_count > 0) return windows_take(query, core, source, term);
     if (core->is_values || core->klass != PLAN_TOTAL || !results_are_total(core)) return false;
     if (!core->is_aggregate) return true;
     for (u32 i = 0; i < core->agg_count; i++) {
         /* Where min() or max() choose the row, a key shows that row's value. */
         if ((core->agg[i]->def->flags & FUNC_MINMAX) != 0) return false;
     }
-    return core->has_group_by && reads_keys_only(term, source, core);
+    return core->has_group_by && reads_only(term, source, core, &core->group_by, false);
 }
 
 /* UNION, INTERSECT and EXCEPT under other collations than BINARY keep one of several texts that are
@@ -101,7 +122,7 @@ source_takes(const Source *source, const PlanExpr *term)
     if (query->is_recursive || query->limit != NULL || query->offset != NULL) return false;
     if (keeps_one_of_equals(query)) return false;
     for (u32 i = 0; i < query->arm_count; i++) {
-        if (!arm_takes(query->arm[i], source, term)) return false;
+        if (!arm_takes(query, query->arm[i], source, term)) return false;
     }
     return true;
 }

@@ -23,7 +23,8 @@ may_flatten(const Core *core, const FromItem *item)
     if (query->limit != NULL || query->offset != NULL || query->order_count > 0) return false;
     if (query->klass != PLAN_TOTAL) return false;
     const Core *inner = query->arm[0];
-    if (inner->is_aggregate || inner->distinct || inner->is_values || inner->source_count == 0)
+    if (inner->is_aggregate || inner->win_count > 0 || inner->distinct || inner->is_values ||
+        inner->source_count == 0)
         return false;
     if (inner->has_right_join || core->has_right_join) return false;
     if ((item->join & (AST_JOIN_LEFT | AST_JOIN_RIGHT)) != 0) return false;

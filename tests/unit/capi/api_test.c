@@ -247,11 +247,128 @@ misuse_is_answered_and_close_waits_for_statements(void **state)
     assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK); /* And with it the connection. */
 }
 
+/* A window function of the program: a sum that counts how often it is called. */
+typedef struct Calls {
+    int step, inverse, value, final, destroyed;
+} Calls;
+
+static void
+window_step(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    ((Calls *)sqlite3_user_data(context))->step++;
+    sqlite3_int64 *sum = sqlite3_aggregate_context(context, sizeof(*sum));
+    if (sqlite3_value_type(argv[0]) == SQLITE_TEXT) {
+        sqlite3_result_error(context, "no texts", -1);
+    } else {
+        *sum += sqlite3_value_int64(argv[0]);
+    }
+}
+
+static void
+window_inverse(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    ((Calls *)sqlite3_user_data(context))->inverse++;
+    sqlite3_int64 *sum = sqlite3_aggregate_context(context, sizeof(*sum));
+    *sum -= sqlite3_value_int64(argv[0]);
+}
+
+static void
+window_value(sqlite3_context *context)
+{
+    ((Calls *)sqlite3_user_data(context))->value++;
+    sqlite3_int64 *sum = sqlite3_aggregate_context(context, sizeof(*sum));
+    sqlite3_result_int64(context, *sum);
+}
+
+static void
+window_final(sqlite3_context *context)
+{
+    ((Calls *)sqlite3_user_data(context))->final++;
+    sqlite3_int64 *sum = sqlite3_aggregate_context(context, 0);
+    sqlite3_result_int64(context, sum == NULL ? -1 : *sum);
+}
+
+static void
+window_destroy(void *app)
+{
+    ((Calls *)app)->destroyed++;
+}
+
+static void
+check_calls(const Calls *calls, int step, int inverse, int value, int final)
+{
+    assert_int_equal(calls->step, step);
+    assert_int_equal(calls->inverse, inverse);
+    assert_int_equal(calls->value, value);
+    assert_int_equal(calls->final, final);
+}
+
+static void
+window_functions_of_the_program(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_memory();
+    Calls calls = {0};
+    run(db, "CREATE TABLE t(a); INSERT INTO t VALUES(1),(2),(3),(4)");
+    assert_int_equal(sqlite3_create_window_function(db, "wsum", 1, SQLITE_UTF8, &calls, window_step,
+                                                    window_final, window_value, window_inverse,
+                                                    window_destroy),
+                     SQLITE_OK);
+    run(db, "CREATE TABLE r AS SELECT wsum(a) OVER (ORDER BY a ROWS 1 PRECEDING) AS s FROM t");
+    assert_int_equal(number(db, "SELECT sum(s) FROM r"), 1 + 3 + 5 + 7);
+    check_calls(&calls, 4, 2, 4, 1);
+
+    /* Without OVER: xFinal gives the result. */
+    calls = (Calls){0};
+    assert_int_equal(number(db, "SELECT wsum(a) FROM t"), 10);
+    assert_int_equal(number(db, "SELECT wsum(a) FROM t WHERE 0"), -1);
+    check_calls(&calls, 4, 0, 0, 2);
+
+    /* EXCLUDE computes each row from scratch. */
+    calls = (Calls){0};
+    assert_int_equal(number(db, "SELECT sum(s) FROM (SELECT wsum(a) OVER (ORDER BY a ROWS 1 "
+                                "PRECEDING EXCLUDE CURRENT ROW) AS s FROM t WHERE a<3)"),
+                     -1 + 1);
+    check_calls(&calls, 1, 0, 0, 2);
+
+    /* A statement that stops in the middle, by itself or by an error, ends its state. */
+    calls = (Calls){0};
+    assert_int_equal(number(db, "SELECT wsum(a) OVER (ORDER BY a) FROM t"), 1);
+    assert_int_equal(calls.final, 1);
+    calls = (Calls){0};
+    run(db, "INSERT INTO t VALUES('x')");
+    char *error = NULL;
+    assert_int_equal(sqlite3_exec(db, "SELECT wsum(a) OVER () FROM t", NULL, NULL, &error),
+                     SQLITE_ERROR);
+    assert_string_equal(error, "no texts");
+    sqlite3_free(error);
+    assert_int_equal(calls.final, 1);
+
+    /* Without xValue and xInverse it is an aggregate and nothing more; one of them is too little.
+     */
+    assert_int_equal(sqlite3_create_window_function(db, "half", 1, SQLITE_UTF8, &calls, window_step,
+                                                    window_final, window_value, NULL, NULL),
+                     SQLITE_MISUSE);
+    assert_int_equal(sqlite3_create_window_function(db, "plain", 1, SQLITE_UTF8, &calls,
+                                                    window_step, window_final, NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_stmt *stmt;
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT plain(a) OVER () FROM t", -1, &stmt, NULL),
+                     SQLITE_ERROR);
+    assert_string_equal(sqlite3_errmsg(db), "plain() may not be used as a window function");
+    assert_int_equal(calls.destroyed, 0);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    assert_int_equal(calls.destroyed, 1);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_go_both_ways),
+        cmocka_unit_test(window_functions_of_the_program),
         cmocka_unit_test(host_functions_call_back_and_fail),
         cmocka_unit_test(hooks_are_called_and_may_refuse),
         cmocka_unit_test(blob_handles_read_write_and_expire),

@@ -24,6 +24,15 @@ kit_scalar(FuncCall *call, u32 argc, const Cell *argv, Cell *out)
     return OK;
 }
 
+static Err
+kit_inverse(FuncCall *call, u32 argc, const Cell *argv)
+{
+    (void)call;
+    (void)argc;
+    (void)argv;
+    return OK;
+}
+
 static const FuncDef kit_functions[] = {
     {.name = "abs", .argc_min = 1, .argc_max = 1, .flags = FUNC_FALLIBLE, .scalar = kit_scalar},
     {.name = "length", .argc_min = 1, .argc_max = 1, .scalar = kit_scalar},
@@ -31,8 +40,19 @@ static const FuncDef kit_functions[] = {
     {.name = "coalesce", .argc_min = 2, .argc_max = -1, .flags = FUNC_INLINE, .scalar = kit_scalar},
     {.name = "like", .argc_min = 2, .argc_max = 3, .flags = FUNC_LIKE, .scalar = kit_scalar},
     {.name = "glob", .argc_min = 2, .argc_max = 2, .flags = FUNC_LIKE, .scalar = kit_scalar},
-    {.name = "count", .argc_max = 1, .kind = FUNC_AGGREGATE, .flags = FUNC_COUNT},
-    {.name = "sum", .argc_min = 1, .argc_max = 1, .kind = FUNC_AGGREGATE, .flags = FUNC_FALLIBLE},
+    {.name = "count",
+     .argc_max = 1,
+     .kind = FUNC_AGGREGATE,
+     .flags = FUNC_COUNT,
+     .inverse = kit_inverse},
+    {.name = "sum",
+     .argc_min = 1,
+     .argc_max = 1,
+     .kind = FUNC_AGGREGATE,
+     .flags = FUNC_FALLIBLE,
+     .inverse = kit_inverse},
+    {.name = "row_number", .kind = FUNC_WINDOW, .kernel = FUNC_WINDOW_ROW_NUMBER},
+    {.name = "rank", .kind = FUNC_WINDOW, .kernel = FUNC_WINDOW_RANK},
     {.name = "min", .argc_min = 1, .argc_max = 1, .kind = FUNC_AGGREGATE, .flags = FUNC_MINMAX},
     {.name = "max",
      .argc_min = 1,

@@ -92,6 +92,37 @@ static const struct {
      "USING COVERING INDEX tb"},
     {"UPDATE t SET d=1 WHERE b=5", "SEARCH t USING INDEX tb (b=?)"},
     {"DELETE FROM t WHERE a=5", "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)"},
+    {"SELECT sum(a) OVER (ORDER BY b) FROM t", "CO-ROUTINE (subquery-2) | "
+                                               "SCAN t USING COVERING INDEX tb | "
+                                               "SCAN (subquery-2)"},
+    {"SELECT sum(a) OVER (ORDER BY d) FROM t", "CO-ROUTINE (subquery-2) | "
+                                               "SCAN t USING COVERING INDEX tcd | "
+                                               "USE TEMP B-TREE FOR ORDER BY | "
+                                               "SCAN (subquery-2)"},
+    {"SELECT sum(a) OVER (ORDER BY d), row_number() OVER (ORDER BY d), min(a) OVER () FROM t ORDER "
+     "BY b",
+     "CO-ROUTINE (subquery-2) | "
+     "CO-ROUTINE (subquery-3) | "
+     "CO-ROUTINE (subquery-4) | "
+     "SCAN t | "
+     "SCAN (subquery-4) | "
+     "USE TEMP B-TREE FOR ORDER BY | "
+     "SCAN (subquery-3) | "
+     "SCAN (subquery-2) | "
+     "USE TEMP B-TREE FOR ORDER BY"},
+    {"SELECT sum(a) OVER (), sum(b) OVER () FROM t WHERE b=1",
+     "CO-ROUTINE (subquery-2) | "
+     "SEARCH t USING COVERING INDEX tb (b=?) | "
+     "SCAN (subquery-2)"},
+    {"SELECT sum(count(*)) OVER (ORDER BY d) FROM t GROUP BY d",
+     "CO-ROUTINE (subquery-2) | "
+     "SCAN t USING COVERING INDEX tcd | "
+     "USE TEMP B-TREE FOR GROUP BY | "
+     "SCAN (subquery-2)"},
+    {"SELECT rank() OVER (ORDER BY d) FROM t ORDER BY d", "CO-ROUTINE (subquery-2) | "
+                                                          "SCAN t USING COVERING INDEX tcd | "
+                                                          "USE TEMP B-TREE FOR ORDER BY | "
+                                                          "SCAN (subquery-2)"},
 };
 
 static void
