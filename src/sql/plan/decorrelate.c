@@ -179,6 +179,7 @@ may_key(const Binder *b, const Query *query, SubUse use)
         return false;
     if (core->from.count == 0) return false;
     if (use == SUB_IN && query->column_count != 1) return false;
+    if (core->win_count > 0) return false;
     if (core->is_aggregate) return use == SUB_ROW && aggregates_fit(core);
     /* The first row is wanted: only one table tells which that is. */
     return use != SUB_ROW || (query->order_count == 0 && core->from.count == 1 && !core->distinct);
