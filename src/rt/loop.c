@@ -47,3 +47,10 @@ rt_loop_current(void)
     u32 number = rt__self()->loop_number;
     return number == 0 ? RT_LOOP_ANY : number - 1;
 }
+
+void
+rt_share_set(u64 share)
+{
+    RtTask *task = rt__self();
+    if (task->sched != NULL && task->sched->share != NULL) task->sched->share(task, share);
+}

@@ -49,6 +49,14 @@ MUST_CHECK Err rt_spawn(u32 where, RtTaskFn fn, void *arg, const char *name);
 /* Index of the current loop, RT_LOOP_ANY on a thread. */
 u32 rt_loop_current(void);
 
+/*
+ * The current fiber's share from here on, a number of the database it works for; 0, the first one,
+ * is common.  Shares take turns in the heavy queue of a loop, so that a database with a hundred
+ * long statements gets no more of it than one with one.  Children of groups inherit it.  Nothing
+ * on a thread.
+ */
+void rt_share_set(u64 share);
+
 /* Bytes of stack that the current fiber ever used (whole pages); 0 on a thread.  For tests. */
 size_t rt_fiber_stack_used(void);
 

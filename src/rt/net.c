@@ -184,9 +184,11 @@ rt_socket_read(RtSocket *socket, void *bytes, size_t count, u64 deadline_ns, siz
     ASSERT(count > 0);
     RtPoint *point = &socket->point;
     if (rt_process_is_foreign(point->process)) return err_set(msg, ERR_FOREIGN, NULL);
-    /* A loop that watches reports whatever comes after a short read: no need to ask first. */
-    bool waits_first = point->is_drained && deadline_ns != 0;
-    point->is_drained = false;
+    /* A loop that watches reports whatever comes after a short read: no need to ask the kernel
+       first.  Who asks again and again without waiting gets the kernel's word every other time. */
+    bool waits_first = point->drained == RT_DRAINED ||
+                       (point->drained == RT_DRAINED_TOLD && deadline_ns != 0);
+    point->drained = waits_first ? RT_DRAINED_TOLD : RT_MAY_HAVE_MORE;
     for (;;) {
         if (waits_first) {
             u32 ready;
@@ -194,10 +196,11 @@ rt_socket_read(RtSocket *socket, void *bytes, size_t count, u64 deadline_ns, siz
             if (err != OK) return fail_wait(msg, err, "read from", socket->peer.text);
         }
         i64 got = socket_io(socket, RT_IO_RECV, bytes, count);
+        bool is_empty = got == -EAGAIN || (got > 0 && (size_t)got < count);
+        bool is_kept = rt_load_relaxed(&point->keeper) != NULL;
+        point->drained = is_empty && is_kept ? RT_DRAINED : RT_MAY_HAVE_MORE;
         if (got >= 0) {
             *got_out = (size_t)got;
-            point->is_drained = got > 0 && (size_t)got < count &&
-                                rt_load_relaxed(&point->keeper) != NULL;
             return OK;
         }
         if (got != -EAGAIN) return fail(msg, got, "read from", socket->peer.text);
@@ -243,6 +246,8 @@ rt_socket_wait(RtSocket *socket, u32 what, u64 deadline_ns, u32 *ready_out)
     RtPoint *point = &socket->point;
     *ready_out = 0;
     if (rt_process_is_foreign(point->process)) return ERR_FOREIGN;
+    /* What this wait reports is taken from the loop's notes: the next read tries at once. */
+    if (what & RT_SOCKET_READABLE) point->drained = RT_MAY_HAVE_MORE;
     if (rt_load_acquire(&point->is_shut)) {
         *ready_out = what;
         return OK;
@@ -286,7 +291,10 @@ rt_socket_watch_peer(RtSocket *socket, RtTask *task, bool on_finish)
     /* Without a keeper, for want of memory too, rt_check() looks now and then. */
     if (task->sched != NULL && task->sched->point_keep(&socket->point) != OK) return;
     keeper = rt_load_acquire(&socket->point.keeper);
-    if (keeper != NULL) keeper->watch(&socket->point, task, on_finish);
+    if (keeper == NULL || !keeper->watch(&socket->point, task, on_finish)) return;
+    /* It has been lost before the watch began, and no event will tell. */
+    RtPeer peer = rt_socket_peer(socket);
+    if (peer == RT_PEER_RESET || (peer == RT_PEER_FINISHED && on_finish)) rt_task_cancel(task);
 }
 
 void

@@ -12,17 +12,25 @@ typedef struct RtPoint RtPoint;
 typedef struct RtKeeper {
     void (*close)(RtPoint *point); /* Before the descriptor is closed. */
     void (*shut)(RtPoint *point);  /* After is_shut: all waits shall end. */
-    void (*watch)(RtPoint *point, RtTask *task, bool on_finish); /* NULL task: end. */
+    /* NULL task: end.  True: the peer has finished or gone already, so look. */
+    bool (*watch)(RtPoint *point, RtTask *task, bool on_finish);
 } RtKeeper;
+
+/* What the last read tells of the next one, where a loop reports what comes. */
+typedef enum RtDrained {
+    RT_MAY_HAVE_MORE,
+    RT_DRAINED,      /* It found fewer bytes than it asked for, or none. */
+    RT_DRAINED_TOLD, /* The same, and a read that would not wait was refused because of it. */
+} RtDrained;
 
 /* One descriptor that tasks wait for. */
 struct RtPoint {
     RtProcess *process;
     int fd;
-    RtU32 is_shut;   /* Set by shutdown: waits end. */
-    RtPtr keeper;    /* const RtKeeper, or NULL. */
-    RtPtr reg;       /* The keeper's part. */
-    bool is_drained; /* The last read got less than it asked for; the reading task's own. */
+    RtU32 is_shut;     /* Set by shutdown: waits end. */
+    RtPtr keeper;      /* const RtKeeper, or NULL. */
+    RtPtr reg;         /* The keeper's part. */
+    RtDrained drained; /* The reading task's own. */
 };
 
 struct RtListener {

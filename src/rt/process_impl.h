@@ -36,9 +36,9 @@ struct RtSched {
     void (*yield)(RtTask *task);
     /* Give way if the slice is over. */
     void (*slice)(RtTask *task, u64 now_ns);
+    void (*share)(RtTask *task, u64 share); /* rt_share_set(); may be NULL. */
     /* Carry out a request, parked if it takes long. */
     void (*io)(RtProcess *process, RtIo *io);
-    /* See point.h. */
     /* Have the point looked after (reg, keeper), without a wait. */
     Err (*point_keep)(RtPoint *point);
     Err (*point_wait)(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out);

@@ -77,7 +77,6 @@ rt_task_enter(RtTask *task)
     task->loop = previous->loop;
     task->loop_number = previous->loop_number;
     task->owner = previous->owner;
-    task->is_heavy = previous->is_heavy;
     task->stack_low = previous->stack_low;
     /* From here a canceller knows whom to wake; CANCEL set before is seen by the next park.  A
        thread has no base, before and after: nothing to publish. */
@@ -103,7 +102,7 @@ rt_task_cancel(RtTask *task)
     RtTask *base = atomic_load(&task->base.atom);
     if (base != NULL)
         base->sched->look(base);
-    else if (task->owner == task && task->sched != NULL)
+    else if (task->is_base && task->sched != NULL)
         task->sched->look(task);
     else
         rt__futex_wake(&task->word.atom, 1);

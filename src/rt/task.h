@@ -29,9 +29,8 @@ typedef struct RtTask RtTask;
 typedef struct RtSched RtSched; /* Private: how this kind of task waits. */
 /* Memory belongs to whoever embeds it.  Fields are rt's; others use the functions. */
 struct RtTask {
-    RtU32 word; /* TOKEN | CANCEL; also the futex a thread sleeps on. */
-    u8 kind;    /* RtTaskKind */
-    bool is_heavy;
+    RtU32 word;                      /* TOKEN | CANCEL; also the futex a thread sleeps on. */
+    u8 kind;                         /* RtTaskKind */
     bool is_base;                    /* A fiber's or simulated task's own. */
     u16 latches;                     /* Latch-class locks held: parking is forbidden unless 0. */
     u16 guards;                      /* Epoch guards held: the same. */

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "rt/loop.h"
 #include "rt/process.h"
 #include "rt/random.h"
 #include "rt/time.h"
@@ -327,6 +328,8 @@ void
 session__enter(Session *session, RtTask **previous_out)
 {
     *previous_out = rt_task_enter(&session->task);
+    /* Long statements take turns by database, not by connection.  The address is only a name. */
+    rt_share_set((u64)(uintptr_t)session->db[0].database);
 }
 
 void

@@ -47,8 +47,9 @@ rt__fiber_new(RtLoop *loop)
         return fiber;
     }
     if (rt__timers_owe(loop) != OK) return NULL;
-    fiber = MEM_NEW(RtFiber);
+    fiber = mem_alloc_aligned(64, sizeof(RtFiber));
     if (fiber == NULL) return NULL;
+    *fiber = (RtFiber){0};
     if (rt__stack_new(&loop->stacks, &fiber->stack) != OK) {
         mem_free(fiber);
         return NULL;
@@ -70,7 +71,6 @@ rt__fiber_start(RtFiber *fiber, const RtJob *job)
     task->kind = RT_TASK_FIBER;
     task->sched = &rt__fiber_sched;
     task->is_base = true;
-    task->is_heavy = job->group != NULL;
     task->latches = task->guards = 0;
     task->process = process;
     task->loop = fiber->loop;
@@ -86,26 +86,24 @@ rt__fiber_start(RtFiber *fiber, const RtJob *job)
     fiber->group = job->group;
     fiber->current = task;
     fiber->cpu_ns = 0;
+    fiber->is_heavy = job->group != NULL;
+    fiber->share = rt__share_get(fiber->loop, job->share);
     fiber->sp_low = fiber->stack.high;
     u64 alive = atomic_fetch_add_explicit(&process->fiber_count, 1, memory_order_relaxed) + 1;
     if (alive > atomic_load_explicit(&process->fiber_peak, memory_order_relaxed))
         atomic_store_explicit(&process->fiber_peak, alive, memory_order_relaxed);
     if (fiber->group != NULL) rt__group_enter(task, fiber->group);
-    rt__fiber_ready(fiber);
 }
 
 void
 rt__fiber_ready(RtFiber *fiber)
 {
     DCHECK(fiber->timer.at == 0);
-    RtQueue *queue = fiber->task.is_heavy ? &fiber->loop->heavy : &fiber->loop->light;
     fiber->state = RT_FIBER_READY;
-    fiber->next = NULL;
-    if (queue->head == NULL)
-        queue->head = fiber;
+    if (fiber->is_heavy)
+        rt__ready_heavy(fiber->loop, fiber->share, &fiber->ready);
     else
-        queue->tail->next = fiber;
-    queue->tail = fiber;
+        rt__ready_light(fiber->loop, &fiber->ready);
 }
 
 static void
@@ -114,6 +112,7 @@ fiber_ended(RtLoop *loop, RtFiber *fiber)
     fiber->state = RT_FIBER_FREE;
     if (fiber->group != NULL) rt__group_leave(&fiber->task, fiber->group);
     fiber->group = NULL;
+    rt__share_leave(loop, fiber->share);
     if ((size_t)(fiber->stack.high - fiber->sp_low) > RT_STACK_KEEP_BYTES / 2)
         rt__stack_trim(&fiber->stack);
     fiber->next = loop->free;
@@ -141,10 +140,10 @@ rt__fiber_run(RtLoop *loop, RtFiber *fiber)
                               memory_order_relaxed);
     }
     /* Three parts of the time for light fibers, one for heavy ones, while both have work. */
-    loop->heavy_credit_ns += fiber->task.is_heavy ? -(i64)ran_ns : (i64)ran_ns / 3;
+    loop->heavy_credit_ns += fiber->is_heavy ? -(i64)ran_ns : (i64)ran_ns / 3;
     loop->heavy_credit_ns = MAX_OF(-CREDIT_NS, MIN_OF(CREDIT_NS, loop->heavy_credit_ns));
     fiber->cpu_ns += ran_ns;
-    if (fiber->cpu_ns > HEAVY_CPU_NS) fiber->task.is_heavy = true;
+    if (fiber->cpu_ns > HEAVY_CPU_NS) fiber->is_heavy = true;
     if (fiber->state == RT_FIBER_READY)
         rt__fiber_ready(fiber);
     else if (fiber->state == RT_FIBER_DONE)
@@ -174,13 +173,19 @@ fiber_sleep(RtTask *task, u64 deadline_ns, u32 wanted)
 }
 
 void
+rt__fiber_go(RtFiber *fiber)
+{
+    if (fiber->state != RT_FIBER_SLEEPING) return;
+    rt__timer_remove(fiber->loop, &fiber->timer); /* Or it would make it ready once more. */
+    rt__fiber_ready(fiber);
+}
+
+void
 rt__fiber_look_here(RtFiber *fiber)
 {
     if (fiber->state != RT_FIBER_SLEEPING) return;
     u32 word = atomic_load(&fiber->current->word.atom);
-    if ((word & fiber->wanted) == 0) return;
-    rt__timer_remove(fiber->loop, &fiber->timer); /* Or it would make it ready once more. */
-    rt__fiber_ready(fiber);
+    if (word & fiber->wanted) rt__fiber_go(fiber);
 }
 
 static void
@@ -216,11 +221,21 @@ fiber_slice(RtTask *task, u64 now_ns)
         fiber_yield(task);
 }
 
+static void
+fiber_share(RtTask *task, u64 share)
+{
+    RtFiber *fiber = task->owner;
+    if (fiber->share->key == share) return;
+    rt__share_leave(fiber->loop, fiber->share);
+    fiber->share = rt__share_get(fiber->loop, share);
+}
+
 const RtSched rt__fiber_sched = {
     .sleep = fiber_sleep,
     .look = fiber_look,
     .yield = fiber_yield,
     .slice = fiber_slice,
+    .share = fiber_share,
     .io = rt__fiber_io,
     .point_keep = rt__reg_keep,
     .point_wait = rt__reg_wait,

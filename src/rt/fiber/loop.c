@@ -13,10 +13,10 @@
 #include "rt/fiber/loop_impl.h"
 #include "rt/time.h"
 
-#define TURNS_PER_POLL        64
-#define POLL_EVERY_NS         (1 * RT_NS_PER_MS)
-#define EVENTS_PER_POLL       256
-#define LOOK_WITHOUT_TIMER_NS (3600 * RT_NS_PER_S)
+#define TURNS_PER_POLL   256
+#define POLL_EVERY_NS    (1 * RT_NS_PER_MS)
+#define EVENTS_PER_POLL  256
+#define TOUCHED_TOGETHER 8
 
 Err
 rt__timers_owe(RtLoop *loop)
@@ -134,6 +134,7 @@ job_start(RtLoop *loop, RtJob *job)
     RtFiber *fiber = rt__fiber_new(loop);
     if (fiber == NULL) return false;
     rt__fiber_start(fiber, job);
+    rt__fiber_ready(fiber);
     mem_free(job);
     return true;
 }
@@ -165,20 +166,20 @@ jobs_start(RtLoop *loop)
     }
 }
 
-static RtFiber *
-queue_take(RtQueue *queue)
+/*
+ * Thousands of connections fit neither into the caches nor into the table of page addresses, so
+ * the first look at each would wait for memory.  Several at once wait together.  (A prefetch would
+ * do, but not where the page's address is missing too.)
+ */
+static void
+stacks_touch(const RtReady *ready)
 {
-    RtFiber *fiber = queue->head;
-    if (fiber != NULL) queue->head = fiber->next;
-    return fiber;
-}
-
-static RtFiber *
-next_fiber(RtLoop *loop)
-{
-    bool heavy_first = loop->heavy_credit_ns > 0;
-    RtFiber *fiber = queue_take(heavy_first ? &loop->heavy : &loop->light);
-    return fiber != NULL ? fiber : queue_take(heavy_first ? &loop->light : &loop->heavy);
+    for (u32 i = 0; i < TOUCHED_TOGETHER && ready != NULL; i++, ready = ready->next) {
+        if (ready->is_reg) continue;
+        const RtFiber *fiber = CONTAINER_OF(ready, RtFiber, ready);
+        (void)*(const volatile char *)fiber->context.sp;
+        if (fiber->waits_for != NULL) __builtin_prefetch(fiber->waits_for);
+    }
 }
 
 /* Turns until nothing is ready, or it is time to look at the world again. */
@@ -187,16 +188,18 @@ turns_take(RtLoop *loop)
 {
     u64 until_ns = loop->now_ns + POLL_EVERY_NS;
     for (u32 turns = 0; turns < TURNS_PER_POLL && loop->now_ns < until_ns; turns++) {
-        RtFiber *fiber = next_fiber(loop);
-        if (fiber == NULL) return;
-        rt__fiber_run(loop, fiber);
+        if (turns % TOUCHED_TOGETHER == 0) stacks_touch(loop->light.head);
+        RtReady *ready = rt__ready_take(loop);
+        if (ready == NULL) return;
+        RtFiber *fiber = ready->is_reg ? rt__reg_start(ready) : CONTAINER_OF(ready, RtFiber, ready);
+        if (fiber != NULL) rt__fiber_run(loop, fiber);
     }
 }
 
 static bool
 has_ready(const RtLoop *loop)
 {
-    return loop->light.head != NULL || loop->heavy.head != NULL;
+    return loop->light.head != NULL || loop->ring_head != NULL;
 }
 
 static bool
@@ -210,11 +213,24 @@ static int
 poll_wait(RtLoop *loop, struct epoll_event *events, u64 wait_ns)
 {
     if (wait_ns == 0) return epoll_wait(loop->epoll_fd, events, EVENTS_PER_POLL, 0);
+    /* Without a deadline the kernel need not set a timer. */
+    if (wait_ns == RT_FOREVER) return epoll_wait(loop->epoll_fd, events, EVENTS_PER_POLL, -1);
     struct timespec wait = {(time_t)(wait_ns / RT_NS_PER_S), (long)(wait_ns % RT_NS_PER_S)};
     int count = epoll_pwait2(loop->epoll_fd, events, EVENTS_PER_POLL, &wait, NULL);
     if (count >= 0 || errno != ENOSYS) return count;
     u64 wait_ms = wait_ns / RT_NS_PER_MS + 1;
     return epoll_wait(loop->epoll_fd, events, EVENTS_PER_POLL, (int)MIN_OF(wait_ms, 60000));
+}
+
+static void
+regs_touch(const RtLoop *loop, const struct epoll_event *events, int count)
+{
+    for (int i = 0; i < count; i++)
+        __builtin_prefetch(events[i].data.ptr, 1);
+    for (int i = 0; i < count; i++) {
+        const void *what = events[i].data.ptr;
+        if (what != &loop->event_fd && what != &loop->ring) rt__reg_touch(what);
+    }
 }
 
 static void
@@ -226,13 +242,15 @@ world_look(RtLoop *loop)
         u64 next_ns = loop->timer_count > 0 ? loop->timers[0]->deadline_ns : RT_FOREVER;
         u64 left_ns = next_ns <= loop->now_ns ? 0 : next_ns - loop->now_ns;
         atomic_store(&loop->is_asleep, 1);
-        if (!has_posted(loop)) wait_ns = MIN_OF(left_ns, LOOK_WITHOUT_TIMER_NS);
+        if (!has_posted(loop)) wait_ns = next_ns == RT_FOREVER ? RT_FOREVER : left_ns;
     }
     int count = poll_wait(loop, events, wait_ns);
     atomic_store(&loop->is_asleep, 0);
     loop->now_ns = rt_now_ns();
     for (int i = 0; i < count; i++) {
         void *what = events[i].data.ptr;
+        if (i % TOUCHED_TOGETHER == 0)
+            regs_touch(loop, events + i, MIN_OF(count - i, TOUCHED_TOGETHER));
         if (what == &loop->event_fd) {
             u64 number;
             ssize_t got = read(loop->event_fd, &number, sizeof(number));

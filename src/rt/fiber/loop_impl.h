@@ -25,6 +25,26 @@ typedef struct RtTimer {
     bool is_reg;
 } RtTimer;
 
+/* A place in a queue of what can run: a fiber, or a parked connection that shall get one. */
+typedef struct RtReady {
+    struct RtReady *next;
+    bool is_reg;
+} RtReady;
+
+typedef struct RtQueue {
+    RtReady *head, *tail;
+} RtQueue;
+
+/* Heavy fibers that share one place in the ring of turns. */
+typedef struct RtShare {
+    u64 key;
+    u32 fibers; /* Those that belong to it; the common one does not count. */
+    RtQueue queue;
+    struct RtShare *next;      /* In the ring, while the queue is not empty. */
+    struct RtShare *slot_next; /* In the table. */
+} RtShare;
+#define RT_SHARE_SLOTS 64
+
 typedef enum RtFiberState {
     RT_FIBER_FREE,
     RT_FIBER_READY,
@@ -34,29 +54,31 @@ typedef enum RtFiberState {
 } RtFiberState;
 
 struct RtFiber {
-    RtTask task; /* The fiber's own. */
-    RtContext context;
-    RtStack stack;
-    RtFiber *next;     /* In a queue or the free list. */
-    RtFiber *all_next; /* Every fiber of the loop, for shutdown and debuggers. */
-    RtLoop *loop;
+    /* What a wake and a turn touch, on one cache line. */
+    alignas(64) RtContext context;
+    RtReady ready; /* In a queue. */
+    RtTimer timer;
+    u32 wanted; /* Bits of current->word that end the sleep. */
+    u8 state;
+    bool is_heavy;
     RtTask *current; /* What was current when it was switched out. */
+    RtLoop *loop;
+
+    u64 cpu_ns;
+    const RtPoint *waits_for; /* Set while waiter of its registration. */
+    char *sp_low;             /* Lowest stack pointer seen at a switch. */
+    RtShare *share;           /* For its heavy turns. */
+    RtFiber *next;            /* In the free list. */
+    RtTask task;              /* The fiber's own. */
+    RtStack stack;
+    RtFiber *all_next; /* Every fiber of the loop, for shutdown and debuggers. */
     RtTaskFn fn;
     void *arg;
     RtGroup *group;
-    RtTimer timer;
-    u64 cpu_ns;
-    char *sp_low; /* Lowest stack pointer seen at a switch. */
-    u32 wanted;   /* Bits of current->word that end the sleep. */
-    u8 state;
     /* From anywhere: */
     _Atomic u32 is_looked; /* 1 while in the inbox. */
     RtFiber *inbox_next;
 };
-
-typedef struct RtQueue {
-    RtFiber *head, *tail;
-} RtQueue;
 
 /* A fiber asked for from elsewhere. */
 struct RtJob {
@@ -66,6 +88,7 @@ struct RtJob {
     const char *name;
     RtGroup *group;
     u64 deadline_ns;
+    u64 share;
 };
 
 struct RtLoop {
@@ -75,7 +98,9 @@ struct RtLoop {
     int epoll_fd, event_fd;
     RtContext context; /* The thread's own. */
     RtFiber *running;
-    RtQueue light, heavy;
+    RtQueue light;
+    RtShare *ring_head, *ring_tail; /* Shares with heavy fibers ready. */
+    RtShare common, *shares[RT_SHARE_SLOTS];
     i64 heavy_credit_ns; /* What heavy fibers are owed of their quarter; bounded. */
     RtFiber *free, *fibers;
     RtStacks stacks;
@@ -110,13 +135,25 @@ struct RtLoops {
 
 extern const RtSched rt__fiber_sched;
 
+/* queue.c */
+void rt__ready_light(RtLoop *loop, RtReady *ready);
+void rt__ready_heavy(RtLoop *loop, RtShare *share, RtReady *ready);
+/* What comes next, or NULL. */
+RtReady *rt__ready_take(RtLoop *loop);
+/* The share of this key, with one fiber more; never fails. */
+RtShare *rt__share_get(RtLoop *loop, u64 key);
+void rt__share_leave(RtLoop *loop, RtShare *share);
+
 /* fiber.c */
 RtFiber *rt__fiber_new(RtLoop *loop); /* NULL: no memory. */
+/* Make it a new task; the caller runs it or makes it ready. */
 void rt__fiber_start(RtFiber *fiber, const RtJob *job);
 void rt__fiber_run(RtLoop *loop, RtFiber *fiber); /* One turn. */
 void rt__fiber_ready(RtFiber *fiber);
 /* On the loop's own thread: wake the fiber if what it waits for has come. */
 void rt__fiber_look_here(RtFiber *fiber);
+/* The same, whatever it waits for: it looks itself. */
+void rt__fiber_go(RtFiber *fiber);
 void rt__fibers_free(RtLoop *loop);
 
 /* loop.c */
@@ -139,6 +176,11 @@ Err rt__reg_keep(RtPoint *point);
 Err rt__reg_wait(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out);
 Err rt__reg_when_readable(RtPoint *point, u64 deadline_ns, RtTaskFn fn, void *arg);
 void rt__reg_event(RtReg *reg, u32 epoll_events);
+/* Fetch into the cache what rt__reg_event() will touch. */
+void rt__reg_touch(const RtReg *reg);
+/* The turn of a parked connection: its fiber, started, or NULL for want of memory; then it comes
+   again by itself. */
+RtFiber *rt__reg_start(RtReady *ready);
 void rt__reg_timed_out(RtTimer *timer);
 void rt__regs_wake_idle(RtLoop *loop); /* All parked connections get their fiber. */
 void rt__regs_free(RtLoop *loop);

@@ -47,6 +47,7 @@ loops_spawn(RtProcess *process, u32 where, RtTaskFn fn, void *arg, const char *n
         RtFiber *fiber = rt__fiber_new(loop);
         if (fiber != NULL) {
             rt__fiber_start(fiber, &job);
+            rt__fiber_ready(fiber);
             return OK;
         }
     }
@@ -59,6 +60,13 @@ loops_spawn(RtProcess *process, u32 where, RtTaskFn fn, void *arg, const char *n
     *posted = job;
     rt__loop_post(loop, posted);
     return OK;
+}
+
+static u64
+share_of_self(void)
+{
+    RtTask *task = rt__self();
+    return task->kind == RT_TASK_FIBER ? ((RtFiber *)task->owner)->share->key : 0;
 }
 
 /* Children of groups wait in one list; idle loops take from it. */
@@ -77,7 +85,8 @@ loops_group_spawn(RtProcess *process, RtGroup *group, RtTaskFn fn, void *arg)
                    .arg = arg,
                    .name = "group",
                    .group = group,
-                   .deadline_ns = rt__self()->deadline_ns};
+                   .deadline_ns = rt__self()->deadline_ns,
+                   .share = share_of_self()};
     rt_fetch_add(&group->running, 1);
     rt_mutex_lock(&all->shared_lock);
     if (atomic_load(&all->shared) == NULL)

@@ -28,7 +28,10 @@
 #define SLAB_STACKS  64
 #define STRIDE_BYTES (RT_STACK_BYTES + RT_STACK_GUARD)
 #define SLAB_BYTES   (SLAB_STACKS * STRIDE_BYTES)
-#define COLOURS      16 /* Tops differ by 64 bytes, so that they share no cache set. */
+/* The used ends of all stacks must not meet in a few sets of the caches: tops differ within their
+   page, and the stride is an odd number of pages. */
+#define COLOURS 48
+STATIC_ASSERT(STRIDE_BYTES / 4096 % 2 == 1);
 
 /* Linux 6.13; guards without a mapping of their own. */
 #define ADVICE_GUARD_INSTALL 102
@@ -140,7 +143,11 @@ rt__stacks_guard_hit(const RtStacks *stacks, const void *address)
 void
 rt__context_make(RtContext *context, const RtStack *stack, void (*fn)(void *), void *arg)
 {
-    *context = (RtContext){.low = stack->low, .bytes = (size_t)(stack->high - stack->low)};
+    *context = (RtContext){0};
+#ifdef WEFT_ASAN
+    context->low = stack->low;
+    context->bytes = (size_t)(stack->high - stack->low);
+#endif
     ASSERT(((uintptr_t)stack->high & 15) == 0);
     void **sp = (void **)(void *)stack->high;
 #if defined(__x86_64__)

@@ -1,7 +1,7 @@
 /*
  * stack.h -- private: stacks with guards, and changing from one to another.
  *
- * A stack is 256 KiB of reserved address space above a 64 KiB guard.  Pages come when they are
+ * A stack is 256 KiB of reserved address space above a 68 KiB guard.  Pages come when they are
  * touched; a stack that grew beyond 32 KiB gives the rest back when it is returned.  Not
  * thread-safe: each loop has its own pool.
  */
@@ -10,7 +10,7 @@
 #include "base/base.h"
 
 #define RT_STACK_BYTES      ((size_t)256 << 10)
-#define RT_STACK_GUARD      ((size_t)64 << 10)
+#define RT_STACK_GUARD      ((size_t)68 << 10) /* 64, and a page so that the sum is odd. */
 #define RT_STACK_KEEP_BYTES ((size_t)32 << 10)
 
 typedef struct RtStackSlab RtStackSlab;
@@ -37,10 +37,14 @@ bool rt__stacks_guard_hit(const RtStacks *stacks, const void *address);
 /* A context: a stack pointer whose registers lie on its stack, and what sanitizers want to know. */
 typedef struct RtContext {
     void *sp;
-    const void *low; /* ASan: bounds of the stack. */
+#ifdef WEFT_ASAN
+    const void *low; /* Bounds of the stack. */
     size_t bytes;
     void *asan_fake;
+#endif
+#ifdef WEFT_TSAN
     void *tsan;
+#endif
 } RtContext;
 
 /* A new context that will call fn(arg) on the stack; fn begins with rt__context_began(). */

@@ -360,12 +360,13 @@ keeper_nothing(RtPoint *point)
     (void)point;
 }
 
-static void
+static bool
 keeper_watch(RtPoint *point, RtTask *task, bool on_finish)
 {
     SimSocket *at = socket_of(point->fd);
     at->watcher = task;
     at->watch_finish = on_finish;
+    return at->is_reset || at->is_finished;
 }
 
 static const RtKeeper sim_keeper = {

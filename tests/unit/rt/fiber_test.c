@@ -233,6 +233,65 @@ kernels_give_way(void **state)
     config.loops = 2;
 }
 
+/* Ten statements of one database and one of another: which turns were whose. */
+typedef struct Shared {
+    RtU64 turns[2];
+    RtEvent stop;
+    RtU32 left;
+    RtEvent over;
+} Shared;
+typedef struct Statement {
+    Shared *shared;
+    u64 share;
+} Statement;
+
+static void
+busy(Statement *statement)
+{
+    rt_share_set(statement->share + 1);
+    while (!rt_event_is_set(&statement->shared->stop)) {
+        /* A slice, and the next in the queue comes. */
+        u64 until = rt_deadline_after(1100000);
+        while (rt_now_ns() < until) {
+        }
+        rt_fetch_add(&statement->shared->turns[statement->share], 1);
+        rt_yield();
+    }
+    if (rt_fetch_sub(&statement->shared->left, 1) == 1) rt_event_set(&statement->shared->over);
+}
+
+static void
+busy_statement(void *arg)
+{
+    busy(arg);
+}
+
+static void
+databases_take_turns(void **state)
+{
+    (void)state;
+    u64 blocks = mem_live_blocks();
+    config.loops = 1;
+    loops_up();
+    Shared shared = {.left = {11}};
+    Statement one = {&shared, 0}, other = {&shared, 1};
+    for (u32 i = 0; i < 10; i++)
+        assert_int_equal(rt_spawn(0, busy_statement, &one, "one"), OK);
+    assert_int_equal(rt_spawn(0, busy_statement, &other, "other"), OK);
+    while (rt_load(&shared.turns[0]) + rt_load(&shared.turns[1]) < 40)
+        assert_int_equal(rt_sleep_ns(RT_NS_PER_MS), OK); /* All of them are heavy now. */
+    u64 before[2] = {rt_load(&shared.turns[0]), rt_load(&shared.turns[1])};
+    while (rt_load(&shared.turns[0]) + rt_load(&shared.turns[1]) < before[0] + before[1] + 40)
+        assert_int_equal(rt_sleep_ns(RT_NS_PER_MS), OK);
+    u64 theirs = rt_load(&shared.turns[0]) - before[0], its = rt_load(&shared.turns[1]) - before[1];
+    rt_event_set(&shared.stop);
+    rt_event_wait(&shared.over);
+    /* Turn and turn about; ten to one without the shares. */
+    assert_in_range(its, theirs - 3, theirs + 3);
+    loops_down(blocks);
+    config.loops = 2;
+}
+
 static void
 echo_connection(void *arg)
 {
@@ -375,6 +434,60 @@ idle_times_out_and_lost_peers_cancel(void **state)
     assert_int_equal(rt_spawn(RT_LOOP_ANY, watched_statement, &watch, "statement"), OK);
     rt_event_wait(&watch.over);
     assert_int_equal(rt_sleep_ns(5 * RT_NS_PER_MS), OK);
+    rt_socket_close(peer);
+    rt_listener_close(listener);
+    loops_down(blocks);
+}
+
+typedef struct Talk {
+    RtSocket *socket;
+    RtEvent asked, over;
+} Talk;
+
+/* Short reads, refused reads and waits in all orders: nothing that came is waited for again. */
+static void
+talker(void *arg)
+{
+    Talk *talk = arg;
+    RtSocket *socket = talk->socket;
+    u8 bytes[64];
+    size_t got;
+    u32 ready;
+    u64 late = rt_deadline_after(5 * RT_NS_PER_S);
+    assert_int_equal(rt_socket_read(socket, bytes, 1, late, &got, NULL), OK);
+    assert_int_equal(rt_socket_read(socket, bytes, 64, late, &got, NULL), OK); /* Short. */
+    assert_int_equal(got, 1);
+    assert_int_equal(rt_socket_read(socket, bytes, 64, 0, &got, NULL), ERR_TIMEOUT);
+    assert_int_equal(rt_socket_read(socket, bytes, 64, 0, &got, NULL), ERR_TIMEOUT);
+    rt_event_set(&talk->asked);
+    assert_int_equal(rt_socket_wait(socket, RT_SOCKET_READABLE, late, &ready), OK);
+    assert_int_equal(rt_socket_read(socket, bytes, 64, late, &got, NULL), OK);
+    assert_int_equal(got, 3);
+    assert_int_equal(rt_socket_read(socket, bytes, 64, 0, &got, NULL), ERR_TIMEOUT);
+    rt_event_set(&talk->over);
+    assert_int_equal(rt_socket_read(socket, bytes, 64, late, &got, NULL), OK);
+    assert_int_equal(got, 0); /* The end. */
+    rt_socket_close(socket);
+}
+
+static void
+a_reported_wait_is_readable(void **state)
+{
+    (void)state;
+    u64 blocks = mem_live_blocks();
+    loops_up();
+    RtListener *listener;
+    RtSocket *peer;
+    Talk talk = {0};
+    assert_int_equal(rt_listen("127.0.0.1:0", 0, &listener, NULL), OK);
+    assert_int_equal(rt_connect(rt_listener_address(listener), RT_FOREVER, &peer, NULL), OK);
+    assert_int_equal(rt_accept(listener, RT_FOREVER, &talk.socket, NULL), OK);
+    assert_int_equal(rt_socket_write(peer, "ab", 2, RT_FOREVER, NULL), OK);
+    assert_int_equal(rt_spawn(RT_LOOP_ANY, talker, &talk, "talker"), OK);
+    rt_event_wait(&talk.asked);
+    assert_int_equal(rt_sleep_ns(2 * RT_NS_PER_MS), OK);
+    assert_int_equal(rt_socket_write(peer, "cde", 3, RT_FOREVER, NULL), OK);
+    rt_event_wait(&talk.over);
     rt_socket_close(peer);
     rt_listener_close(listener);
     loops_down(blocks);
@@ -556,6 +669,8 @@ main(void)
         cmocka_unit_test(timers_are_never_early),
         cmocka_unit_test(stacks_hold_what_they_promise),
         cmocka_unit_test(kernels_give_way),
+        cmocka_unit_test(databases_take_turns),
+        cmocka_unit_test(a_reported_wait_is_readable),
         cmocka_unit_test(connections_park_without_fibers),
         cmocka_unit_test(idle_times_out_and_lost_peers_cancel),
         cmocka_unit_test(files_work_on_fibers),
