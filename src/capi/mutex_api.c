@@ -8,7 +8,7 @@
 static bool
 is_mine(CapiMutex *mutex)
 {
-    return mutex->owner == rt_self();
+    return rt_load_relaxed(&mutex->owner) == rt_self();
 }
 
 sqlite3_mutex *
@@ -32,7 +32,7 @@ sqlite3_mutex_free(sqlite3_mutex *handle)
 static void
 taken(CapiMutex *mutex)
 {
-    mutex->owner = rt_self();
+    rt_store_relaxed(&mutex->owner, rt_self());
     mutex->depth = 1;
 }
 
@@ -69,7 +69,7 @@ sqlite3_mutex_leave(sqlite3_mutex *handle)
     CapiMutex *mutex = (CapiMutex *)handle;
     if (mutex == NULL || !is_mine(mutex)) return;
     if (--mutex->depth > 0) return;
-    mutex->owner = NULL;
+    rt_store_relaxed(&mutex->owner, NULL);
     rt_mutex_unlock(&mutex->mutex);
 }
 

@@ -13,7 +13,7 @@
 typedef struct CapiMutex {
     int id;
     RtMutex mutex;
-    _Atomic(struct RtTask *) owner;
+    RtPtr owner; /* RtTask */
     u32 depth; /* The owner's. */
 } CapiMutex;
 

@@ -12,7 +12,8 @@ import re
 import subprocess
 import sys
 
-ABOVE = ['store', 'value', 'sql', 'exec', 'func', 'session', 'capi', 'server']
+ABOVE = ['store', 'value', 'sqlitefile', 'sql', 'exec', 'func', 'session', 'transfer', 'capi', 'server',
+         'shell', 'tools']
 
 HEADERS = r'(time|pthread|threads|unistd|fcntl|sched|poll|signal|dirent|semaphore|aio|netdb|sys/[a-z_]+|' \
           r'netinet/[a-z_]+|arpa/[a-z_]+|linux/[a-z_]+|stdatomic|locale)\.h'
