@@ -19,5 +19,8 @@ if [ -z "${1:-}" ]; then
     exit 0
 fi
 mkdir -p "build/fuzz/$1"
+seeds=
+[ ! -d "fuzz/seeds/$1" ] || seeds="fuzz/seeds/$1"
+# shellcheck disable=SC2086
 exec "build/fuzz/fuzz/$1_fuzz" -max_total_time="${2:-60}" -timeout=10 -rss_limit_mb=2048 \
-    -artifact_prefix="build/fuzz/$1/" "build/fuzz/$1"
+    -artifact_prefix="build/fuzz/$1/" "build/fuzz/$1" $seeds

@@ -135,9 +135,9 @@ blob_read(const JsonNode *node, Arena *arena, Cell *cell_out, HranaError *error)
     for (size_t i = 0; i < text.bytes; i++)
         if (text.p[i] == '-' || text.p[i] == '_')
             return hrana__bad(error, false, "a blob is not in standard base64");
-    Err err = base64_decode(text, &bytes);
-    if (err == ERR_SQL) return hrana__bad(error, false, "a blob is not base64");
-    if (err == OK) {
+    Err err = base64_decode(text, &bytes);    if (err == ERR_SQL) {
+        hrana__bad(error, false, "a blob is not base64");
+    } else if (err == OK) {
         char *copy = arena_strndup(arena, bytes.bytes == 0 ? (const u8 *)"" : bytes.p, bytes.bytes);
         if (copy == NULL) err = ERR_NOMEM;
         *cell_out = cell_blob(copy, bytes.bytes);

@@ -1,0 +1,114 @@
+/*
+ * server_fuzz.c -- any bytes from a client, against a whole server.
+ *
+ * Checked: no crash, and after every input the server still answers (the next input needs it).  The
+ * first byte chooses how the rest is wrapped: raw, as a body with its length, as WebSocket frames.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "rt/net.h"
+#include "rt/time.h"
+#include "server/server.h"
+#include "session/session.h"
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
+
+static Server *server; /* The fuzzer's own; started once. */
+
+static void
+server_ready(void)
+{
+    ServerOptions options = {
+        .path = ":memory:",
+        .create = true,
+        .sync = STORE_SYNC_OFF,
+        .listen = {"127.0.0.1:0"},
+        .listen_count = 1,
+        .line_bytes_max = 1 << 16,
+        .body_bytes_max = 1 << 16,
+        .response_bytes_max = 1 << 20,
+        .statement_timeout_ns = RT_NS_PER_S,
+        .busy_timeout_ns = RT_NS_PER_S / 10,
+        .stream_timeout_ns = RT_NS_PER_S,
+    };
+    ErrMsg msg = {0};
+    if (server != NULL) return;
+    Err err = server_start(rt_process_default(), &options, &server, &msg);
+    ASSERT(err == OK);
+}
+
+static Err
+body_wrap(Buf *out, const char *path, Slice body)
+{
+    Err err = buf_printf(out, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n",
+                         path, body.bytes);
+    return err == OK ? buf_append(out, body.p, body.bytes) : err;
+}
+
+/* Each line of the input is a frame of its own. */
+static Err
+frames_wrap(Buf *out, bool is_pb, Slice input)
+{
+    Err err = buf_printf(out,
+                         "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
+                         "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+                         "Sec-WebSocket-Protocol: %s\r\n\r\n",
+                         is_pb ? "hrana3-protobuf" : "hrana3");
+    static const u8 hello_pb[] = {0x82, 0x82, 0, 0, 0, 0, 0x0a, 0x00};
+    if (err == OK && is_pb) err = buf_append(out, hello_pb, sizeof(hello_pb));
+    while (err == OK && input.bytes > 0) {
+        const u8 *end = memchr(input.p, '\n', input.bytes);
+        size_t bytes = end == NULL ? input.bytes : (size_t)(end - input.p);
+        u8 head[8] = {(u8)(is_pb ? 0x82 : 0x81), 0xfe, (u8)(bytes >> 8), (u8)bytes};
+        if (bytes < 126) {
+            u8 small[6] = {head[0], (u8)(0x80 | bytes)};
+            err = buf_append(out, small, sizeof(small));
+        } else {
+            err = buf_append(out, head, sizeof(head));
+        }
+        if (err == OK && bytes > 0) err = buf_append(out, input.p, bytes);
+        size_t used = bytes + (end != NULL);
+        input = SLICE(input.p + used, input.bytes - used);
+    }
+    return err;
+}
+
+static Err
+wrap(Buf *out, u8 how, Slice input)
+{
+    switch (how % 8) {
+    case 1: return body_wrap(out, "/v2/pipeline", input);
+    case 2: return body_wrap(out, "/v3/pipeline", input);
+    case 3: return body_wrap(out, "/v3/cursor", input);
+    case 4: return body_wrap(out, "/v3-protobuf/pipeline", input);
+    case 5: return body_wrap(out, "/v3-protobuf/cursor", input);
+    case 6: return frames_wrap(out, false, input);
+    case 7: return frames_wrap(out, true, input);
+    default: return buf_append(out, input.p, input.bytes);
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
+{
+    u8 waste[4096];
+    size_t got = 1;
+    RtSocket *socket = NULL;
+    Buf text = {0};
+    if (bytes < 2 || bytes > 60000) return 0;
+    server_ready();
+    ASSERT(wrap(&text, data[0], SLICE(data + 1, bytes - 1)) == OK);
+    u64 deadline = rt_deadline_after(20 * RT_NS_PER_S);
+    Err err = rt_connect(server_address(server, 0), deadline, &socket, NULL);
+    ASSERT(err == OK);
+    err = rt_socket_write(socket, text.p, text.bytes, deadline, NULL);
+    rt_socket_shutdown_write(socket);
+    while (err == OK && got > 0)
+        err = rt_socket_read(socket, waste, sizeof(waste), deadline, &got, NULL);
+    ASSERT(err != ERR_TIMEOUT);
+    rt_socket_close(socket);
+    buf_free(&text);
+    return 0;
+}
