@@ -11,7 +11,7 @@ SLT_DATA      ?= ../shared/slt
 T             ?=
 SEED          ?=
 
-.PHONY: all setup run test check asan ubsan tsan clients slt sqlite-files sim fuzz bench fmt install clean help
+.PHONY: all setup run test check asan ubsan tsan clients torture slt sqlite-files sim fuzz bench fmt install clean help
 .NOTPARALLEL:
 
 all: build-release ## optimised weft, weftd, libweft.so, libsqlite3.so.0 in build/release
@@ -45,6 +45,9 @@ asan ubsan tsan: setup ## the tests under one sanitizer
 clients: build-release ## drivers and clients of SQLite and libSQL against the products (needs npm)
 	@status=0; for run in tests/clients/*/run.py; do \
 	    echo "== $$run"; python3 $$run --build build/release || [ $$? = 77 ] || status=1; done; exit $$status
+
+torture: build-release ## kill the server under load ROUNDS=50 times and compare
+	@python3 tests/server/kill_loop.py --weftd build/release/weftd --rounds $(or $(ROUNDS),50)
 
 slt: full-release ## all sqllogictest files of SLT_DATA, else the sample in the repository
 	@python3 tests/slt/run.py --build build/release --data $(SLT_DATA)

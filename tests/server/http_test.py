@@ -19,7 +19,7 @@ import time
 
 import harness
 from harness import same
-from quack import Closed, QuackError, Server
+from quack import Closed, QuackError, Server, wait_running
 
 
 class Http:
@@ -557,7 +557,8 @@ def test_socket_lost_while_a_statement_runs(t):
         with Ws(server) as w:
             w.ask(1, "open_stream", stream_id=1)
             w.request(2, "execute", stream_id=1, stmt={"sql": endless})
-            time.sleep(0.1)
+            with server.connect() as c:
+                wait_running(c)
         for _ in range(100):
             if rows(h.pipeline(execute("SELECT count(*) FROM weft_sessions"), CLOSE)[0]) == [["1"]]:
                 return
@@ -770,13 +771,14 @@ def test_dump(t):
 
 
 def test_drain_over_http(t):
-    with Server(t.weftd, t.path(), "--drain-timeout", "5") as server, Http(server) as h, Http(server) as idle, Ws(server) as w:
+    with Server(t.weftd, t.path(), "--drain-timeout", "60") as server, Http(server) as h, Http(server) as idle, Ws(server) as w:
         same(idle.ask("GET", "/health")[0], 200)
         w.ask(1, "open_stream", stream_id=1)
         h.send("POST", "/v2/pipeline", {"requests": [execute(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT count(*) FROM n",
             200000 if t.slow else 1000000), CLOSE]})
-        time.sleep(0.05)
+        with server.connect() as c:
+            wait_running(c)
         server.process.send_signal(signal.SIGTERM)
         status, headers, _ = h.receive()
         same((status, headers["connection"]), (200, "close"))

@@ -13,7 +13,7 @@ import time
 
 import harness
 from harness import same
-from quack import Closed, QuackError, Server
+from quack import Closed, QuackError, Server, wait_running
 
 
 def test_command_line(t):
@@ -64,21 +64,22 @@ def test_sigterm_and_reopen(t):
 
 
 def test_drain_lets_a_request_finish(t):
-    with Server(t.weftd, t.path()) as server, server.connect() as c, server.connect() as idle:
+    with Server(t.weftd, t.path(), "--drain-timeout", "60") as server, server.connect() as c, server.connect() as idle:
         same(idle.query("SELECT 1"), [[1]])
         c.send(q="WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
-                 "SELECT count(*) FROM n", params=[200000 if t.slow else 1000000])
-        time.sleep(0.05)
+                 "SELECT count(*) FROM n", params=[400000 if t.slow else 3000000])
+        wait_running(idle)
         server.process.send_signal(signal.SIGTERM)
         same(len(c.answer()[1]), 1)
         same(server.wait(), 0)
 
 
 def test_drain_interrupts_endless_requests(t):
-    with Server(t.weftd, t.path(), "--drain-timeout", "1") as server, server.connect() as c:
+    with Server(t.weftd, t.path(), "--drain-timeout", "1") as server, server.connect() as c, \
+            server.connect() as idle:
         c.send(q="WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
                  "SELECT max(i) FROM n")
-        time.sleep(0.2)
+        wait_running(idle)
         server.process.send_signal(signal.SIGTERM)
         try:
             c.answer()

@@ -104,6 +104,15 @@ class Client:
         return self.call(q=sql, **more)[2]
 
 
+def wait_running(client, count=1):
+    """Until so many statements of others run on the server."""
+    deadline = time.monotonic() + 60
+    while client.query("SELECT count(*) FROM weft_sessions WHERE state = 'running'")[0][0] != count + 1:
+        if time.monotonic() > deadline:
+            raise TimeoutError("nothing runs")
+        time.sleep(0.01)
+
+
 class Server:
     def __init__(self, weftd, path, *options, create=True, env=None):
         self.command = [weftd, *(["--create"] if create else []), "--listen", "127.0.0.1:0",

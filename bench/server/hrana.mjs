@@ -1,0 +1,42 @@
+// hrana.mjs URL SECONDS -- @libsql/client's load on a server: point reads, durable inserts, many writers.
+//
+// Prints one JSON line a workload: {"load", "per_second", "p50_ms", "p99_ms", "longest_ms"}.
+// Run it from a folder where @libsql/client is installed (tests/clients/libsql/run.py makes one).
+import { createClient } from "@libsql/client";
+
+const [url, seconds] = process.argv.slice(2);
+const ROWS = 10000;
+const client = createClient({ url, concurrency: 50 });
+
+async function run(load, workers, step) {
+    const times = [], end = performance.now() + 1000 * Number(seconds || 3);
+    const started = performance.now();
+    await Promise.all([...Array(workers).keys()].map(async (worker) => {
+        for (let i = 0; performance.now() < end; i++) {
+            const from = performance.now();
+            await step(worker, i);
+            times.push(performance.now() - from);
+        }
+    }));
+    const took = (performance.now() - started) / 1000;
+    times.sort((a, b) => a - b);
+    const at = (part) => Number(times[Math.min(times.length - 1, Math.floor(part * times.length))].toFixed(3));
+    console.log(JSON.stringify({
+        load, per_second: Math.round(times.length / took), p50_ms: at(0.5), p99_ms: at(0.99), longest_ms: at(1),
+    }));
+}
+
+await client.execute("DROP TABLE IF EXISTS b");
+await client.execute("CREATE TABLE b(id INTEGER PRIMARY KEY, v TEXT)");
+await client.batch([...Array(ROWS).keys()].map((i) => ({ sql: "INSERT INTO b VALUES(?, ?)", args: [i, `value ${i}`] })), "write");
+const read = (i) => client.execute({ sql: "SELECT v FROM b WHERE id = ?", args: [BigInt(i % ROWS)] });
+await run("point reads, 1 at a time", 1, (w, i) => read(i * 7919));
+await run("point reads, 16 at a time", 16, (w, i) => read(w * 104729 + i * 7919));
+await client.execute("DROP TABLE IF EXISTS w");
+await client.execute("CREATE TABLE w(id INTEGER PRIMARY KEY, v TEXT)");
+const insert = (w, i) => client.execute({ sql: "INSERT INTO w(v) VALUES(?)", args: [`row ${w}.${i}`] });
+await run("inserts, 1 at a time", 1, insert);
+await run("inserts, 16 at a time", 16, insert);
+await run("inserts, 50 at a time", 50, insert);
+client.close();
+process.exit(0);
