@@ -49,7 +49,6 @@ edit_open(const char *history_path)
 bool
 edit_line(Edit *edit, const char *prompt, Slice *line_out, bool *interrupted_out)
 {
-    HistEvent event;
     int count = 0;
     *interrupted_out = false;
     mem_free(edit->prompt);
@@ -62,9 +61,15 @@ edit_line(Edit *edit, const char *prompt, Slice *line_out, bool *interrupted_out
     }
     size_t bytes = (size_t)count;
     if (text[bytes - 1] == '\n') bytes--;
-    if (bytes > 0) history(edit->history, &event, H_ENTER, text);
     *line_out = SLICE(text, bytes);
     return true;
+}
+
+void
+edit_remember(Edit *edit, const char *text)
+{
+    HistEvent event;
+    history(edit->history, &event, H_ENTER, text);
 }
 
 void

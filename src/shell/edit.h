@@ -12,5 +12,7 @@ Edit *edit_open(const char *history_path);
 /* Read one line, without its LF; valid until the next call.  False at the end of input.
  *interrupted_out: Ctrl-C was pressed, there is no line. */
 bool edit_line(Edit *edit, const char *prompt, Slice *line_out, bool *interrupted_out);
+/* Put a text into the history, where the arrow keys find it. */
+void edit_remember(Edit *edit, const char *text);
 /* Saves the history.  NULL allowed. */
 void edit_close(Edit *edit);

@@ -361,12 +361,34 @@ shell_input(Shell *shell, RtLines *lines)
     buf_free(&pending.text);
 }
 
+/* A statement over several lines is one entry of the history, so that it comes back whole for
+   editing.  Its lines are joined by blanks; with a "--" comment among them they stay apart. */
+static void
+history_take(Edit *edit, Buf *entry, Slice line, bool ended)
+{
+    Err err = entry->bytes > 0 ? buf_append_byte(entry, '\n') : OK;
+    if (err == OK) err = buf_append(entry, line.p, line.bytes);
+    if (err == OK && !ended) return;
+    if (err == OK) err = buf_append_byte(entry, 0);
+    char *text = (char *)entry->p, *from = text;
+    bool apart = err == OK && strstr(text, "--") != NULL;
+    for (char *at = text; err == OK && *at != 0; at++) {
+        if (*at != '\n') continue;
+        *at = apart ? 0 : ' ';
+        if (apart && *from != 0) edit_remember(edit, from);
+        if (apart) from = at + 1;
+    }
+    if (err == OK && *from != 0) edit_remember(edit, from);
+    buf_clear(entry);
+}
+
 void
 shell_interactive(Shell *shell)
 {
     char history[1024];
     const char *home = rt_home();
     if (home != NULL) snprintf(history, sizeof(history), "%s/.weft_history", home);
+    Buf entry = {0};
     Edit *edit = edit_open(home != NULL ? history : NULL);
     Pending pending = {0};
     u64 number = 0;
@@ -387,12 +409,18 @@ shell_interactive(Shell *shell)
         if (!edit_line(edit, pending.text.bytes == 0 ? first : next, &line, &interrupted)) break;
         if (interrupted) { /* Forget the statement, keep the shell. */
             pending_clear(&pending);
+            buf_clear(&entry);
             out_text(shell, "\n");
             continue;
         }
+        Buf copy = {0}; /* The line is the editor's; its next call is the history's. */
+        Err err = buf_append(&copy, line.p, line.bytes);
         line_take(shell, &pending, line, ++number);
+        if (err == OK) history_take(edit, &entry, buf_slice(&copy), pending.text.bytes == 0);
+        buf_free(&copy);
         shell->out_failed = false;
     }
+    buf_free(&entry);
     edit_close(edit);
     buf_free(&pending.text);
 }

@@ -12,7 +12,7 @@
 #define COMMANDS_MAX 64
 
 static const char usage_text[] =
-    "usage: weft [options] [FILE [SQL]]\n"
+    "usage: weft [options] [FILE [SQL...]]\n"
     "       weft import APP.db APP.weft    make a Weft database from a SQLite file\n"
     "       weft export APP.weft APP.db    the other way\n"
     "\n"
@@ -25,16 +25,22 @@ static const char usage_text[] =
     "  --readonly            refuse to write\n"
     "  --bail                stop at the first error\n"
     "  --batch, --interactive\n"
+    "  --init FILE           run the commands in this file first\n"
     "  --cmd COMMAND         run this before anything else\n"
     "  --header, --noheader\n"
-    "  --box --column --csv --json --line --list --markdown --quote --table --tabs\n"
+    "  --ascii --box --column --csv --html --json --line --list --markdown --quote --table --tabs "
+    "--tcl\n"
     "  --nullvalue TEXT      what stands for NULL\n"
     "  --separator SEP       between columns\n"
+    "  --newline SEP         after rows\n"
     "  --echo                print statements before they run\n"
+    "  --stats               numbers of the engine after each statement\n"
     "  --version, --help\n";
 
 typedef struct Setup {
-    const char *file, *sql, *server;
+    const char *file, *server, *init;
+    const char *sql[COMMANDS_MAX];
+    u32 sqls;
     const char *command[COMMANDS_MAX];
     u32 commands;
     bool batch, interactive, read_only, done;
@@ -62,6 +68,8 @@ flag_take(Shell *shell, Setup *setup, const char *name)
         setup->read_only = true;
     else if (strcmp(name, "echo") == 0)
         shell->echo = true;
+    else if (strcmp(name, "stats") == 0)
+        shell->stats = true;
     else if (strcmp(name, "header") == 0 || strcmp(name, "noheader") == 0) {
         shell->headers = name[0] == 'h';
         shell->headers_set = true;
@@ -79,6 +87,10 @@ value_take(Shell *shell, Setup *setup, const char *name, const char *value)
         snprintf(shell->null_text, sizeof(shell->null_text), "%s", value);
     else if (strcmp(name, "separator") == 0)
         snprintf(shell->separator, sizeof(shell->separator), "%s", value);
+    else if (strcmp(name, "newline") == 0)
+        snprintf(shell->row_separator, sizeof(shell->row_separator), "%s", value);
+    else if (strcmp(name, "init") == 0)
+        setup->init = value;
     else if (strcmp(name, "cmd") == 0 && setup->commands < COMMANDS_MAX)
         setup->command[setup->commands++] = value;
     else
@@ -90,7 +102,8 @@ static bool
 needs_value(const char *name)
 {
     return strcmp(name, "connect") == 0 || strcmp(name, "nullvalue") == 0 ||
-           strcmp(name, "separator") == 0 || strcmp(name, "cmd") == 0;
+           strcmp(name, "separator") == 0 || strcmp(name, "cmd") == 0 ||
+           strcmp(name, "newline") == 0 || strcmp(name, "init") == 0;
 }
 
 static int
@@ -101,8 +114,8 @@ arguments_take(Shell *shell, Setup *setup, int argc, char **argv)
         if (argument[0] != '-' || argument[1] == 0) {
             if (setup->file == NULL && setup->server == NULL)
                 setup->file = argument;
-            else if (setup->sql == NULL)
-                setup->sql = argument;
+            else if (setup->sqls < COMMANDS_MAX)
+                setup->sql[setup->sqls++] = argument;
             else
                 return complain("too many arguments", argument);
             continue;
@@ -168,11 +181,19 @@ static void
 input_run(Shell *shell, const Setup *setup)
 {
     RtLines lines = {0};
+    if (setup->init != NULL) {
+        char *argument[] = {(char *)(uintptr_t)setup->init};
+        command_read(shell, 1, argument);
+    }
     for (u32 i = 0; i < setup->commands && !shell->quit; i++)
         text_run(shell, setup->command[i]);
     if (shell->quit || (shell->bail && shell->errors > 0)) return;
-    if (setup->sql != NULL) {
-        text_run(shell, setup->sql);
+    for (u32 i = 0; i < setup->sqls && !shell->quit; i++) {
+        text_run(shell, setup->sql[i]);
+        if (shell->bail && shell->errors > 0) return;
+    }
+    if (setup->sqls > 0) {
+        return;
     } else if (shell->interactive) {
         rt_signal_on(RT_SIGINT, on_interrupt, shell);
         shell_interactive(shell);
@@ -211,7 +232,7 @@ main(int argc, char **argv)
     int status = arguments_take(&shell, &setup, argc, argv);
     if (status == 0 && !setup.done) {
         bool terminal = rt_std_is_tty(RT_STDIN) && rt_std_is_tty(RT_STDOUT);
-        shell.interactive = setup.sql == NULL && !setup.batch && (setup.interactive || terminal);
+        shell.interactive = setup.sqls == 0 && !setup.batch && (setup.interactive || terminal);
         const char *where = setup.server != NULL ? setup.server : setup.file;
         if (!shell_open(&shell, where, setup.server != NULL, setup.read_only))
             status = 1;

@@ -260,6 +260,31 @@ def test_prompt_and_interrupt(t):
     interactive(Terminal(t.weft, t.path()))
 
 
+def test_a_statement_of_several_lines_comes_back_whole(t):
+    terminal = Terminal(t.weft, t.path())
+    terminal.expect("weft> ")
+    for line in ("SELECT 'four' ||", "  'ty-two'", ";"):
+        terminal.type(line + "\n")
+    terminal.expect("fourty-two")                     # Not as typed: there it is in two pieces.
+    terminal.expect("weft> ")
+    terminal.type("\x10\n")                           # The line before, as the arrow key gives it.
+    terminal.expect("'four' ||   'ty-two' ;")
+    terminal.expect("fourty-two")
+    terminal.type(".quit\n")
+    same(terminal.wait(), 0)
+
+
+def test_options_as_sqlite_has_them(t):
+    init = os.path.join(t.folder, "init.sql")
+    with open(init, "w", encoding="utf-8") as file:
+        file.write(".mode csv\n.headers on\n")
+    same(weft(t, "--init", init, ":memory:", "SELECT 1 AS a, 'x y' AS b")[1], 'a,b\r\n1,"x y"\r\n')
+    same(weft(t, ":memory:", "SELECT 1", ".print two", "SELECT 3")[:2], (0, "1\ntwo\n3\n"))
+    same(weft(t, "-bail", ":memory:", "SELEC", "SELECT 3")[:2], (1, ""))
+    same(weft(t, "-newline", ";", ":memory:", "VALUES(1),(2)")[1], "1;2;")
+    same(weft(t, "-html", ":memory:", "SELECT 1")[1], "<TR><TD>1</TD>\n</TR>\n")
+
+
 def test_prompt_and_interrupt_through_a_server(t):
     with Server(t.weftd, t.path()) as server:
         interactive(Terminal(t.weft, "--connect", server.address))

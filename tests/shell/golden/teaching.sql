@@ -27,4 +27,10 @@ SELECT count(*) FROM books;
 SELECT id, price FROM books;
 .mode markdown
 SELECT id, title, price FROM books ORDER BY price DESC;
+.mode box
+SELECT title, price, sum(price) OVER (ORDER BY id) AS running,
+       rank() OVER (ORDER BY price DESC) AS place
+FROM books ORDER BY id;
+SELECT title, price - lag(price, 1, 0) OVER w AS more, first_value(title) OVER w AS first
+FROM books WINDOW w AS (ORDER BY price) ORDER BY price;
 .quit
