@@ -179,6 +179,7 @@ detach_slot(Session *session, u32 at)
     if (session->running > 0 || (db->txn != NULL && store_txn_has_written(db->txn))) {
         return session_set_error(session, ERR_SQL, "database %s is locked", db->name);
     }
+    stmt_cache__clear(session);
     if (db->txn != NULL) store_txn_rollback(db->txn);
     catalog_release(db->catalog);
     database__close(db->database);

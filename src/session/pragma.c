@@ -74,8 +74,11 @@ flag(PragmaCall *call, bool *setting, bool only_outside)
 {
     if (!call->has_value) return one_number(call, *setting);
     if (only_outside && call->session->in_transaction) return OK;
-    *setting = value_is_true(call->value);
     Session *session = call->session;
+    bool value = value_is_true(call->value);
+    bool at_run_time = setting == &session->query_only || setting == &session->defer_foreign_keys;
+    if (*setting != value && !at_run_time) session->environment++; /* Plans are made anew. */
+    *setting = value;
     session->exec_env.foreign_keys = session->foreign_keys;
     session->exec_env.recursive_triggers = session->recursive_triggers;
     session->exec_env.ignore_check = session->ignore_check;

@@ -255,6 +255,7 @@ static void
 free_session(Session *session)
 {
     ASSERT(session->first_stmt == NULL);
+    stmt_cache__clear(session);
     session__rollback(session);
     virtual__close(session);
     for (u32 i = 0; i < session->db_count; i++) {
@@ -482,6 +483,7 @@ session_limit(Session *session, int limit, int value)
     int former = session->limit[limit];
     if (value >= 0) {
         session->limit[limit] = MIN_OF(value, limit_defaults[limit]);
+        session->environment++; /* What was refused may pass, and the other way round. */
         if (limit == 0 && session->limit[0] < 30) session->limit[0] = 30;
         fill_environment(session);
     }

@@ -60,6 +60,16 @@ typedef struct SessionModule SessionModule;
 typedef struct SessionTable SessionTable;
 typedef struct SessionConnecting SessionConnecting;
 
+/* A finalized statement that waits for the next prepare of its text. */
+#define STMT_CACHE_ENTRIES 32u
+#define STMT_CACHE_WAYS    4u
+typedef struct StmtCacheEntry {
+    Stmt *stmt; /* NULL: free. */
+    u64 hash;
+    u64 used; /* When it came. */
+    f64 rows; /* Of its tables, then. */
+} StmtCacheEntry;
+
 struct Session {
     struct RtProcess *process;
     SessionOptions options;
@@ -88,7 +98,9 @@ struct Session {
 
     Stmt *first_stmt; /* All statements of the connection. */
     Stmt *current;    /* The one whose step runs now. */
-    u32 running;      /* Statements stepped and not at their end. */
+    StmtCacheEntry stmt_cache[STMT_CACHE_ENTRIES];
+    u64 stmt_cache_used;
+    u32 running; /* Statements stepped and not at their end. */
     u32 running_writes;
     bool closing; /* sqlite3_close_v2 with statements left. */
 
@@ -149,6 +161,7 @@ struct Stmt {
     bool reads_nothing;  /* Of any database: needs no transaction. */
     bool host_savepoint; /* The virtual tables hold a savepoint for it. */
     bool shown;          /* This run has given a row. */
+    bool is_whole_text;  /* `sql` is all that prepare was given. */
     StmtRow row;
     StoreMark mark[CATALOG_DATABASES_MAX]; /* Of a write: where it began. */
     u32 param_count;
@@ -172,6 +185,15 @@ void session__leave(Session *session, RtTask *previous);
 /* An interrupt ends what ran when it came; with nothing running it is over. */
 void session__forget_interrupt(Session *session);
 bool session__single(const Session *session);
+
+/* ---- stmt.c, stmt_cache.c ---- */
+void stmt__free(Stmt *stmt);
+/* A statement of that text, ready to be used; NULL: there is none. */
+Stmt *stmt_cache__take(Session *session, Slice sql);
+/* Keep a statement that was finalized and is in no list any more; false: it is not worth it. */
+bool stmt_cache__keep(Stmt *stmt);
+/* Free what is kept: before anything goes that a plan or its run state may point to. */
+void stmt_cache__clear(Session *session);
 
 /* ---- schema.c: catalogs of the session ---- */
 /* Make every database's catalog the one that the present snapshot sees. */

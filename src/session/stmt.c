@@ -46,8 +46,8 @@ drop_plan(Stmt *stmt)
     stmt->plan = NULL;
 }
 
-static void
-free_stmt(Stmt *stmt)
+void
+stmt__free(Stmt *stmt)
 {
     drop_plan(stmt);
     for (u32 i = 0; stmt->param_bytes != NULL && i < stmt->param_count; i++)
@@ -240,12 +240,13 @@ prepare_inside(Session *session, Slice sql, Stmt **stmt_out, size_t *consumed_ou
     if (err == OK && consumed == stmt->sql_bytes && nul != NULL) consumed = sql.bytes;
     if (consumed_out != NULL) *consumed_out = consumed;
     if (err == OK && ast != NULL) {
+        stmt->is_whole_text = nul == NULL && consumed == sql.bytes;
         stmt->sql_bytes = MIN_OF(consumed, stmt->sql_bytes);
         stmt->sql[stmt->sql_bytes] = 0;
         err = prepare_parsed(stmt, ast);
     }
     if (err != OK || ast == NULL) {
-        free_stmt(stmt);
+        stmt__free(stmt);
         return err;
     }
     if (stmt->ast == NULL) arena_free(&stmt->arena); /* Everything needed is in the plan. */
@@ -263,7 +264,15 @@ stmt_prepare(Session *session, Slice sql, Stmt **stmt_out, size_t *consumed_out)
     session_lock(session);
     session__enter(session, &previous);
     err_clear(&session->error);
-    Err err = prepare_inside(session, sql, stmt_out, consumed_out);
+    Err err = OK;
+    Stmt *kept = stmt_cache__take(session, sql);
+    if (kept != NULL) {
+        link_stmt(session, kept);
+        *stmt_out = kept;
+        if (consumed_out != NULL) *consumed_out = sql.bytes;
+    } else {
+        err = prepare_inside(session, sql, stmt_out, consumed_out);
+    }
     session__leave(session, previous);
     session_unlock(session);
     return err;
@@ -301,6 +310,19 @@ refuse_if_doomed(Session *session)
                              "transaction has failed: only ROLLBACK is possible");
 }
 
+/* A transaction for the statement that is about to start: it does not count as one that runs, so
+   that READ COMMITTED gives it a fresh snapshot. */
+static Err
+ensure_txn_to_start(Stmt *stmt)
+{
+    Session *session = stmt->session;
+    ASSERT(stmt->state == STMT_RUNNING && session->running > 0);
+    session->running--;
+    Err err = session__ensure_txn(session);
+    session->running++;
+    return err;
+}
+
 /* Transaction, right to write, catalog, plan: in this order, until they fit together. */
 static Err
 make_ready(Stmt *stmt)
@@ -308,7 +330,7 @@ make_ready(Stmt *stmt)
     Session *session = stmt->session;
     Err err = refuse_if_doomed(session);
     for (u32 tries = 0; err == OK && tries < PREPARE_TRIES_MAX; tries++) {
-        err = session__ensure_txn(session);
+        err = ensure_txn_to_start(stmt);
         /* In single mode the token comes first and the snapshot second. */
         if (err == OK && stmt->is_write && session__single(session)) {
             err = session__ensure_writer(session, stmt->plan);
@@ -710,10 +732,11 @@ stmt_finalize(Stmt *stmt)
     Session *session = stmt->session;
     RtTask *previous;
     session_lock(session);
+    bool failed = stmt->last_error != OK;
     Err err = reset_inside(stmt);
     session__enter(session, &previous);
     unlink_stmt(session, stmt);
-    free_stmt(stmt);
+    if (failed || err != OK || !stmt_cache__keep(stmt)) stmt__free(stmt);
     virtual__reap(session);
     bool is_last = session->closing && session->first_stmt == NULL;
     session__leave(session, previous);

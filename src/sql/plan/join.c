@@ -422,6 +422,10 @@ plan_list(Binder *b, Core *core, FromList *list, const ExprList *where, Env *out
     if (!plan__push_down(b, join)) return NULL;
     Step *steps = BIND_ARRAY(b, Step, list->count);
     if (steps == NULL || !plan__find_order(b, join, steps, want_order)) return NULL;
+    if (b->ctx->reverse_unordered && !want_order && !join->for_write) {
+        for (u32 i = 0; i < list->count; i++)
+            steps[i].access.backwards = true;
+    }
     PlanNode *node = first_node(b, join, &steps[0], outer, layout_out);
     for (u32 i = 1; i < list->count && node != NULL; i++) {
         bool right = (join->unit[steps[i].unit].join & AST_JOIN_RIGHT) != 0;
