@@ -158,25 +158,45 @@ kernel_arithmetic_cell(u8 op, const Cell *a, const Cell *b)
     }
 }
 
-/* One loop a comparison operator and element type. */
-#define COMPARE_LOOPS(load_x, load_y)                                         \
-    switch (op) {                                                             \
-    case PX_EQ: EACH_LIVE(batch, at) truth[at] = (load_x) == (load_y); break; \
-    case PX_NE: EACH_LIVE(batch, at) truth[at] = (load_x) != (load_y); break; \
-    case PX_LT: EACH_LIVE(batch, at) truth[at] = (load_x) < (load_y); break;  \
-    case PX_LE: EACH_LIVE(batch, at) truth[at] = (load_x) <= (load_y); break; \
-    case PX_GT: EACH_LIVE(batch, at) truth[at] = (load_x) > (load_y); break;  \
-    default: EACH_LIVE(batch, at) truth[at] = (load_x) >= (load_y); break;    \
+/* One loop a comparison operator and element type: over all rows against one value, which the
+   compiler turns into wide instructions, or over the live rows. */
+#define COMPARE_ONE(op_)                                \
+    do {                                                \
+        if (ys == 0 && xs == 1 && batch->sel == NULL) { \
+            for (u32 i = 0; i < batch->count; i++)      \
+                truth[i] = x[i] op_ only;               \
+        } else {                                        \
+            EACH_LIVE(batch, at)                        \
+            {                                           \
+                truth[at] = x[at * xs] op_ y[at * ys];  \
+            }                                           \
+        }                                               \
+    } while (0)
+
+#define COMPARE_LOOPS()                 \
+    switch (op) {                       \
+    case PX_EQ: COMPARE_ONE(==); break; \
+    case PX_NE: COMPARE_ONE(!=); break; \
+    case PX_LT: COMPARE_ONE(<); break;  \
+    case PX_LE: COMPARE_ONE(<=); break; \
+    case PX_GT: COMPARE_ONE(>); break;  \
+    default: COMPARE_ONE(>=); break;    \
     }
 
 WIDE static void
 compare_ints(u8 op, const Batch *batch, const i64 *x, u32 xs, const i64 *y, u32 ys,
-             u8 *truth){COMPARE_LOOPS(x[at * xs], y[at * ys])}
-
-WIDE static void compare_reals(u8 op, const Batch *batch, const f64 *x, u32 xs, const f64 *y,
-                               u32 ys, u8 *truth)
+             u8 *restrict truth)
 {
-    COMPARE_LOOPS(x[at * xs], y[at * ys])
+    const i64 only = y[0];
+    COMPARE_LOOPS()
+}
+
+WIDE static void
+compare_reals(u8 op, const Batch *batch, const f64 *x, u32 xs, const f64 *y, u32 ys,
+              u8 *restrict truth)
+{
+    const f64 only = y[0];
+    COMPARE_LOOPS()
 }
 
 /* Integers against reals: exact, by value.h's comparison. */
@@ -312,13 +332,37 @@ kernel_truth_values(const Batch *batch, const u8 *truth, i64 *data, u8 *null, Ve
     *out = (Vec){.kind = VEC_INT, .u.i = data, .null = null};
 }
 
+/* The true ones of eight truths in a row: mostly none, or looked at one by one. */
+static ALWAYS_INLINE u32
+pick_eight(const u8 *truth, u32 at, u16 *sel, u32 count)
+{
+    u64 eight = load_u64(truth + at) & 0x0101010101010101u; /* UNKNOWN is 2. */
+    if (eight == 0) return count;
+    for (u32 i = 0; i < 8; i++) {
+        sel[count] = (u16)(at + i);
+        count += (u32)(eight >> (8 * i)) & 1;
+    }
+    return count;
+}
+
 u32
 kernel_pick(const Batch *batch, const u8 *truth, u16 *sel)
 {
     u32 count = 0;
-    EACH_LIVE(batch, at)
-    {
-        sel[count] = (u16)at;
+    if (batch->sel == NULL) {
+        u32 at = 0;
+        for (; at + 8 <= batch->count; at += 8) {
+            count = pick_eight(truth, at, sel, count);
+        }
+        for (; at < batch->count; at++) {
+            sel[count] = (u16)at;
+            count += truth[at] == EXEC_TRUE;
+        }
+        return count;
+    }
+    for (u32 n = 0; n < batch->count; n++) {
+        u16 at = batch->sel[n];
+        sel[count] = at;
         count += truth[at] == EXEC_TRUE;
     }
     return count;

@@ -230,6 +230,8 @@ exec__out_rows(ExecNode *node, u32 count, Err err)
     node->out.last = false;
 }
 
+#define ROWS_AHEAD 16u
+
 void
 exec__out_from_rows(Exec *exec, ExecNode *node, const RowBuf *rows, const u32 *order, u32 first,
                     u32 count)
@@ -241,6 +243,10 @@ exec__out_from_rows(Exec *exec, ExecNode *node, const RowBuf *rows, const u32 *o
     }
     u32 columns = node->plan->columns;
     for (u32 i = 0; i < count; i++) {
+        /* Rows in another order lie anywhere. */
+        if (order != NULL && i + ROWS_AHEAD < count) {
+            __builtin_prefetch(exec__rowbuf_row(rows, order[first + i + ROWS_AHEAD]));
+        }
         const Cell *row = exec__rowbuf_row(rows, order != NULL ? order[first + i] : first + i);
         for (u32 column = 0; column < columns; column++) {
             node->buffer[column][i] = row[column];

@@ -55,8 +55,7 @@ exec__sorter_free(Sorter *sorter)
     mem_free(sorter->order_scratch);
     mem_free(sorter->mapped[0]);
     mem_free(sorter->mapped[1]);
-    mem_free(sorter->number);
-    mem_free(sorter->number_scratch);
+    exec__number_room_free(&sorter->room);
     *sorter = (Sorter){0};
 }
 
@@ -93,8 +92,7 @@ sorter_grow(Sorter *sorter, u32 more)
         capacity *= 2;
     }
     void *order = sorter->order, *second = sorter->order_scratch, *item = sorter->item;
-    void *scratch = sorter->scratch, *number = sorter->number;
-    void *number_scratch = sorter->number_scratch;
+    void *scratch = sorter->scratch;
     Err err = grow_array(&order, capacity, sizeof(u32));
     if (err == OK && sorter->mode == SORT_CELLS) err = grow_array(&second, capacity, sizeof(u32));
     if (sorter->mode == SORT_BYTES) {
@@ -106,15 +104,11 @@ sorter_grow(Sorter *sorter, u32 more)
             err = grow_array(&mapped, capacity, sizeof(u64));
             sorter->mapped[k] = mapped;
         }
-        if (err == OK) err = grow_array(&number, capacity, sizeof(NumberItem));
-        if (err == OK) err = grow_array(&number_scratch, capacity, sizeof(NumberItem));
     }
     sorter->order = order;
     sorter->order_scratch = second;
     sorter->item = item;
     sorter->scratch = scratch;
-    sorter->number = number;
-    sorter->number_scratch = number_scratch;
     if (err != OK) return err;
     sorter->capacity = capacity;
     sorter->grown_mode = sorter->mode;
@@ -149,43 +143,25 @@ cells_before(const void *arg, u32 a, u32 b)
     return order != 0 ? order < 0 : a < b;
 }
 
-/* By the last key first: each sort keeps the order of the one before among equals. */
-static void
-sort_numbers(Sorter *sorter)
-{
-    for (u32 i = 0; i < sorter->count; i++) {
-        sorter->order[i] = i;
-    }
-    for (u32 k = sorter->key_count; k-- > 0;) {
-        for (u32 i = 0; i < sorter->count; i++) {
-            u32 row = sorter->order[i];
-            sorter->number[i] = (NumberItem){.key = sorter->mapped[k][row], .row = row};
-        }
-        exec__numbers_sort(sorter->number, sorter->number_scratch, sorter->count);
-        for (u32 i = 0; i < sorter->count; i++) {
-            sorter->order[i] = sorter->number[i].row;
-        }
-    }
-}
-
-static void
+static Err
 sort_now(Sorter *sorter)
 {
     if (sorter->mode == SORT_NUMBERS) {
-        sort_numbers(sorter);
-        return;
+        return exec__number_order(&sorter->room, sorter->mapped, sorter->key_count, sorter->count,
+                                  sorter->order);
     }
     if (sorter->mode == SORT_CELLS) {
         for (u32 i = 0; i < sorter->count; i++) {
             sorter->order[i] = i;
         }
         exec__order_sort(sorter->order, sorter->order_scratch, sorter->count, cells_before, sorter);
-        return;
+        return OK;
     }
     exec__items_sort(sorter->item, sorter->scratch, sorter->count);
     for (u32 i = 0; i < sorter->count; i++) {
         sorter->order[i] = sorter->item[i].row;
     }
+    return OK;
 }
 
 static bool
@@ -279,11 +255,12 @@ prune(Sorter *sorter)
 {
     if (sorter->count / 2 < sorter->rows_max + PRUNE_SLACK) return OK;
     u32 kept = (u32)sorter->rows_max;
-    sort_now(sorter);
+    Err err = sort_now(sorter);
+    if (err != OK) return err;
     u32 last = kept > 0 ? sorter->order[kept - 1] : 0;
     u32 *place = sorter->order; /* There are at least twice as many as are kept. */
     exec__order_sort(place, sorter->order + kept, kept, number_before, NULL);
-    Err err = rows_keep(sorter, place, kept);
+    err = rows_keep(sorter, place, kept);
     if (err == OK) err = items_keep(sorter, place, kept);
     if (err != OK) return err;
     if (kept > 0) sorter->bar_row = place_of(place, kept, last);
@@ -469,12 +446,42 @@ numbers_add_all(Sorter *sorter, const Vec *key, const Batch *batch)
     return err;
 }
 
+/* Top-N: the live rows whose first key does not lose against the bar. */
+static u32
+numbers_near_bar(const Sorter *sorter, const Vec *key, const Batch *batch, u16 *sel_out)
+{
+    u64 bar = sorter->bar[0];
+    bool desc = sorter->key[0].desc;
+    u32 count = 0;
+    if (key->kind == VEC_INT) {
+        for (u32 n = 0; n < batch->count; n++) {
+            u32 at = batch_at(batch, n);
+            sel_out[count] = (u16)at;
+            count += map_int(key->u.i[at], desc) <= bar;
+        }
+        return count;
+    }
+    for (u32 n = 0; n < batch->count; n++) {
+        u32 at = batch_at(batch, n);
+        sel_out[count] = (u16)at;
+        count += map_real(key->u.r[at], desc) <= bar;
+    }
+    return count;
+}
+
 Err
 exec__sorter_add_batch(Sorter *sorter, const Vec *key, const Batch *batch, Cell *key_scratch,
                        Cell *row_scratch)
 {
     bool numbers = batch_is_numbers(sorter, key);
     if (numbers && sorter->rows_max >= U32_MAX / 4) return numbers_add_all(sorter, key, batch);
+    u16 near[BATCH_ROWS_MAX];
+    Batch left = *batch;
+    if (numbers && sorter->has_bar && sorter->rows_max > 0) {
+        left.count = numbers_near_bar(sorter, &key[0], batch, near);
+        left.sel = near;
+        batch = &left;
+    }
     for (u32 n = 0; n < batch->count; n++) {
         u32 at = batch_at(batch, n);
         u64 mapped[2];
@@ -498,7 +505,8 @@ exec__sorter_add_batch(Sorter *sorter, const Vec *key, const Batch *batch, Cell 
 Err
 exec__sorter_finish(Sorter *sorter)
 {
-    sort_now(sorter);
+    Err err = sort_now(sorter);
+    if (err != OK) return err;
     if (sorter->count > sorter->rows_max) sorter->count = (u32)sorter->rows_max;
     return OK;
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "exec/keyset.h"
+#include "exec/number_sort.h"
 #include "exec/order.h"
 #include "exec/rowbuf.h"
 
@@ -24,7 +25,7 @@ typedef struct Sorter {
     u8 mode_first;  /* With which a run begins. */
     u8 kind[2];     /* SORT_NUMBERS: CellType of each key column, CELL_NULL before the first row. */
     u64 *mapped[2]; /* By row: the keys, mapped so that unsigned order is the order wanted. */
-    NumberItem *number, *number_scratch;
+    NumberRoom room; /* SORT_NUMBERS */
     RowBuf rows;     /* The rows themselves. */
     RowBuf keys;     /* SORT_CELLS only. */
     Arena key_bytes; /* Bytes of the items' keys. */
