@@ -36,7 +36,7 @@ static const char usage_text[] =
     "  --tls-cert, --tls-key     certificate chain and key (PEM); read again on SIGHUP\n"
     "  --sync full|normal|off    when a commit is acknowledged; default full\n"
     "  --pool-size BYTES         memory for pages; K, M and G are understood\n"
-    "  --max-connections N       default 2000\n"
+    "  --max-connections N       default 10000\n"
     "  --max-streams N           Hrana streams open at once; default 4000\n"
     "  --max-line BYTES          longest Quack request; default 16M\n"
     "  --max-body BYTES          longest HTTP body or WebSocket message; default 64M\n"
@@ -49,7 +49,8 @@ static const char usage_text[] =
     "  --request-timeout S       for a request to arrive; default 30\n"
     "  --write-timeout S         for a client to take its answer; default 30\n"
     "  --busy-timeout S          longest wait for a row; default 5\n"
-    "  --slow-statement S        log statements that take longer; default 0: none\n"
+    "  --database-timeout S      with --dir: close databases without clients; default 300\n"
+    "  --slow-statement S log statements that take longer; default 0: none\n"
     "  --drain-timeout S         how long running requests may go on at the end; default 10\n"
     "  --threads                 a thread for each connection instead of fibers on loops\n"
     "  --log-format text|json    of the lines on standard error\n"
@@ -188,6 +189,7 @@ static const struct {
     OPTION("request-timeout", SECONDS, options.request_timeout_ns),
     OPTION("write-timeout", SECONDS, options.write_timeout_ns),
     OPTION("busy-timeout", SECONDS, options.busy_timeout_ns),
+    OPTION("database-timeout", SECONDS, options.database_timeout_ns),
     OPTION("slow-statement", SECONDS, options.slow_ns),
     OPTION("drain-timeout", SECONDS, drain_ns),
     OPTION("threads", FLAG, threads),

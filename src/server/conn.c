@@ -186,13 +186,13 @@ static void
 conn_end(Conn *conn)
 {
     if (conn->protocol->end != NULL) conn->protocol->end(conn);
+    server__release(conn->server, conn->in_held);
+    buf_free(&conn->in);
+    buf_free(&conn->out);
     if (conn->tls != NULL) tls__shutdown(conn->tls);
     if (!conn->broken && !conn->in_ended) conn_linger(conn);
     tls__free(conn->tls);
     conn->tls = NULL;
-    server__release(conn->server, conn->in_held);
-    buf_free(&conn->in);
-    buf_free(&conn->out);
     server__conn_ended(conn);
 }
 

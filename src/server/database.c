@@ -73,6 +73,7 @@ db_new(Server *server, Slice name, Fault *fault)
     } else {
         db->server = server;
         db->path = path;
+        db->used_ns = rt_now_ns();
         if (!single) memcpy(db->name, name.p, name.bytes);
         return db;
     }
@@ -245,6 +246,42 @@ db__drop(Engine *engine)
 }
 
 /* ---- the end ---- */
+
+/* Close the file: engines that are out keep it open until they come back and go. */
+static void
+db_close(ServedDb *db)
+{
+    while (db->idle != NULL) {
+        Engine *engine = db->idle;
+        db->idle = engine->next;
+        engine_free(engine);
+    }
+    db->idle_count = 0;
+    if (db->keeper == NULL) return;
+    if (session_checkpoint(db->keeper) != OK)
+        log_line(LOG_ERROR, "checkpoint of %s: %s", db->path,
+                 err_message(session_error(db->keeper)));
+    session_destroy(db->keeper);
+    db->keeper = NULL;
+}
+
+void
+db__close_idle(Server *server, u64 now_ns)
+{
+    if (server->options.dir == NULL) return;
+    rt_mutex_lock(&server->lock);
+    ServedDb *db = server->databases; /* The list only grows, at its head. */
+    rt_mutex_unlock(&server->lock);
+    for (; db != NULL; db = db->next) {
+        rt_mutex_lock(&server->lock);
+        bool idle = db->seats == 0 && now_ns > db->used_ns + server->options.database_timeout_ns;
+        rt_mutex_unlock(&server->lock);
+        if (!idle) continue;
+        rt_mutex_lock(&db->lock);
+        db_close(db);
+        rt_mutex_unlock(&db->lock);
+    }
+}
 
 Err
 db__close_all(Server *server, ErrMsg *msg)

@@ -156,6 +156,8 @@ Slice seat__begin_text(Slice sql, bool *read_only_out);
 /* ---- databases (database.c) ---- */
 /* Find or, if the server may, make the database of that name.  NULL: *fault. */
 ServedDb *db__find(Server *server, Slice name, Fault *fault);
+/* In a directory: close those that nobody has used for a while, with checkpoints.  [parks] */
+void db__close_idle(Server *server, u64 now_ns);
 /* Close all of them, with checkpoints. */
 MUST_CHECK Err db__close_all(Server *server, ErrMsg *msg);
 bool db__name_ok(Slice name);

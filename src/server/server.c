@@ -36,7 +36,7 @@ default_u64(u64 *field, u64 value)
 static void
 options_complete(ServerOptions *options)
 {
-    if (options->connections_max == 0) options->connections_max = 2000;
+    if (options->connections_max == 0) options->connections_max = 10000;
     if (options->streams_max == 0) options->streams_max = 4000;
     if (options->handles_max == 0) options->handles_max = 256;
     default_u64(&options->body_bytes_max, (u64)64 << 20);
@@ -49,6 +49,7 @@ options_complete(ServerOptions *options)
     default_u64(&options->transaction_timeout_ns, 300 * RT_NS_PER_S);
     default_u64(&options->write_timeout_ns, 30 * RT_NS_PER_S);
     default_u64(&options->busy_timeout_ns, 5 * RT_NS_PER_S);
+    default_u64(&options->database_timeout_ns, 300 * RT_NS_PER_S);
 }
 
 bool
@@ -262,9 +263,11 @@ housekeeper_task(void *arg)
         bool busy = false;
         for (Seat *seat = server->seats; seat != NULL; seat = seat->next)
             busy |= seat_inspect(seat, now_ns);
-        bool some = server->conns != NULL || server->seats != NULL;
+        bool some = server->conns != NULL || server->seats != NULL ||
+                    (server->options.dir != NULL && server->databases != NULL);
         rt_mutex_unlock(&server->lock);
         stream__expire(server, now_ns, false);
+        db__close_idle(server, now_ns);
         rt_mutex_lock(&server->lock);
         u64 wake_ns = some ? rt_deadline_after(busy ? TICK_NS : IDLE_TICK_NS) : RT_FOREVER;
         if (server->stopping && server->conns == NULL && server->dead == NULL) break;

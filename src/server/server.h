@@ -29,7 +29,7 @@ typedef struct ServerOptions {
     const char *origin[SERVER_ORIGINS_MAX]; /* Web pages that may use the server. */
     u32 origin_count;
     const char *tls_cert, *tls_key; /* PEM files; NULL: no TLS. */
-    u32 connections_max;            /* 2,000 */
+    u32 connections_max;            /* 10,000 */
     u32 streams_max;                /* Hrana streams open at once: 4,000. */
     u32 handles_max;                /* Prepared statements a Quack connection: 256. */
     u64 line_bytes_max;             /* A Quack request: 16 MiB. */
@@ -43,6 +43,7 @@ typedef struct ServerOptions {
     u64 request_timeout_ns;         /* For a head or body to arrive: 30 s. */
     u64 write_timeout_ns;           /* A client that does not read: 30 s. */
     u64 busy_timeout_ns;            /* Longest wait for a row: 5 s. */
+    u64 database_timeout_ns;        /* In a directory: close one without clients: 5 minutes. */
     u64 slow_ns;                    /* Statements that took longer are logged; 0: none. */
 } ServerOptions;
 

@@ -411,6 +411,36 @@ def test_response_limit(t):
         same((code(results[0]), rows(results[1])), ("RESPONSE_TOO_LARGE", [["1"]]))
 
 
+def test_budget_for_what_is_held(t):
+    """Long requests and answers share one budget; who finds it empty is told, others go on."""
+    with Server(t.weftd, t.path(), "--max-held", "1M") as server, Http(server) as h:
+        body = json.dumps({"requests": [execute("SELECT length(?)", "x" * 500000), CLOSE]})
+        same(h.ask("POST", "/v2/pipeline", body)[0], 503)
+        same(code(h.pipeline(execute("SELECT zeroblob(2000000)"), CLOSE)[0]), "RESPONSE_TOO_LARGE")
+        with Http(server) as big:
+            big.send("POST", "/v2/pipeline", "x" * 3000000)
+            try:
+                same(big.receive()[0], 503)
+            except OSError:
+                pass
+        with server.connect() as c:
+            c.send_bytes(b'{"q": "' + b"x" * 3000000)
+            try:
+                same(c.receive()["err"]["name"], "QUACK_LIMIT")
+            except (OSError, Closed):
+                pass
+        def held():
+            text = h.ask("GET", "/metrics")[2].decode()
+            return [line for line in text.splitlines() if line.startswith("weft_held_bytes")]
+        for _turn in range(20):
+            for _ in range(200):                       # The others may still be taking their leave.
+                if held() == ["weft_held_bytes 0"]:
+                    break
+                time.sleep(0.05)
+            same(rows(h.pipeline(execute("SELECT length(?)", "x" * 100000), CLOSE)[0]), [["100000"]])
+        same(held(), ["weft_held_bytes 0"])
+
+
 def test_statement_timeout_over_http(t):
     with Server(t.weftd, t.path(), "--statement-timeout", "1") as server, Http(server) as h:
         endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
@@ -626,6 +656,51 @@ def test_many_databases(t):
         status, _, _ = h.ask("POST", "/dev/three/v2/pipeline", {"requests": []})
         same(status, 404)
         same(rows(json.loads(h.ask("POST", "/dev/copy/v2/pipeline", query)[2])["results"][0]), [["two"]])
+
+
+def test_idle_databases_are_closed(t):
+    folder = t.path("many")
+    with Server(t.weftd, folder, "--database-timeout", "0.5", "--dir") as server, Http(server) as h:
+        def open_ones():
+            text = h.ask("GET", "/metrics")[2].decode()
+            return [name for name in ("one", "two") if f'commits_total{{database="{name}"}}' in text]
+        for name in ("one", "two"):
+            body = {"requests": [execute("CREATE TABLE t(a)"), execute("INSERT INTO t VALUES(1)"), CLOSE]}
+            same(h.ask("POST", f"/dev/{name}/v2/pipeline", body)[0], 200)
+        with server.connect() as c:
+            c.call(use="two")
+            c.run("BEGIN")
+            c.run("INSERT INTO t VALUES(2)")
+            for _ in range(100):
+                if open_ones() == ["two"]:
+                    break
+                time.sleep(0.1)
+            same(open_ones(), ["two"])
+            c.run("COMMIT")
+        for name, wanted in (("one", "1"), ("two", "2")):
+            body = {"requests": [execute("SELECT count(*) FROM t"), CLOSE]}
+            answer = h.ask("POST", f"/dev/{name}/v2/pipeline", body)
+            same(rows(json.loads(answer[2])["results"][0]), [[wanted]])
+
+
+def test_streams_on_threads(t):
+    """Without fibers the streams of a socket run side by side all the same."""
+    with Server(t.weftd, t.path(), "--threads") as server, Ws(server) as w:
+        for i in (1, 2):
+            w.ask(i, "open_stream", stream_id=i)
+        w.ask(3, "execute", stream_id=1, stmt={"sql": "CREATE TABLE t(a INTEGER PRIMARY KEY, v)"})
+        w.ask(4, "execute", stream_id=1, stmt={"sql": "INSERT INTO t VALUES(1, 0)"})
+        w.ask(5, "execute", stream_id=1, stmt={"sql": "BEGIN IMMEDIATE"})
+        w.ask(6, "execute", stream_id=1, stmt={"sql": "UPDATE t SET v = 1"})
+        w.request(7, "execute", stream_id=2, stmt={"sql": "UPDATE t SET v = v + 10"})
+        w.request(8, "execute", stream_id=1, stmt={"sql": "COMMIT"})
+        same({w.receive()["request_id"], w.receive()["request_id"]}, {7, 8})
+        answer = w.ask(9, "execute", stream_id=1, stmt={"sql": "SELECT v FROM t"})
+        same(answer["response"]["result"]["rows"], [[{"type": "integer", "value": "11"}]])
+        for i in (1, 2):
+            w.ask(i, "close_stream", stream_id=i)
+        w.ask(3, "open_stream", stream_id=1)
+        w.request(4, "execute", stream_id=1, stmt={"sql": "SELECT 1"})
 
 
 def test_files_are_out_of_reach(t):

@@ -135,7 +135,8 @@ blob_read(const JsonNode *node, Arena *arena, Cell *cell_out, HranaError *error)
     for (size_t i = 0; i < text.bytes; i++)
         if (text.p[i] == '-' || text.p[i] == '_')
             return hrana__bad(error, false, "a blob is not in standard base64");
-    Err err = base64_decode(text, &bytes);    if (err == ERR_SQL) {
+    Err err = base64_decode(text, &bytes);
+    if (err == ERR_SQL) {
         hrana__bad(error, false, "a blob is not base64");
     } else if (err == OK) {
         char *copy = arena_strndup(arena, bytes.bytes == 0 ? (const u8 *)"" : bytes.p, bytes.bytes);

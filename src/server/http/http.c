@@ -152,6 +152,20 @@ continue_send(Conn *conn)
     return buf_append_text(&conn->out, "HTTP/1.1 100 Continue\r\n\r\n") == OK;
 }
 
+/* What a long body is decoded into counts in the server's budget. */
+static void
+request_run(Conn *conn)
+{
+    size_t bytes = conn->http->body_slice.bytes;
+    u64 held = bytes > CONN_KEEP_BYTES ? HTTP_DECODE_FACTOR * (u64)bytes : 0;
+    if (held > 0 && !server__hold(conn->server, held)) {
+        http__reply_error(conn, 503, "LIMIT", "too much is waiting to be served");
+        return;
+    }
+    http__route(conn);
+    server__release(conn->server, held);
+}
+
 static void
 http_run(Conn *conn)
 {
@@ -172,7 +186,7 @@ http_run(Conn *conn)
         conn__busy(conn, 1);
         server__count(conn->server, COUNT_REQUESTS, 1);
         server__count(conn->server, COUNT_HTTP, 1);
-        http__route(conn);
+        request_run(conn);
         conn__busy(conn, -1);
         http__reset(conn);
         if (conn->out.bytes >= CONN_FLUSH_BYTES && !conn__flush(conn)) return;

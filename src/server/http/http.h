@@ -13,6 +13,7 @@
 
 #define HTTP_HEAD_BYTES_MAX ((size_t)32 << 10)
 #define HTTP_HEADERS_MAX    100u
+#define HTTP_DECODE_FACTOR  4u /* Memory for a message's tree, as a multiple of its bytes. */
 
 typedef enum HttpHeader {
     HEADER_HOST,

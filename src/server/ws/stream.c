@@ -13,6 +13,7 @@ void
 ws__job_free(WsJob *job)
 {
     if (job == NULL) return;
+    server__release(job->server, job->held);
     arena_free(&job->arena);
     mem_free(job);
 }
@@ -272,6 +273,8 @@ stream_task(void *arg)
         }
         if (!closed && stream->seat != NULL) seat__rest(stream->seat);
         ws__flush(conn);
+        /* The connection's task may be waiting for a message that nobody will send. */
+        if (conn->broken || conn->closing) rt_socket_shutdown(conn->socket);
         rt_mutex_lock(&ws->lock);
         if (!closed && stream->first != NULL) { /* One came during the flush. */
             rt_mutex_unlock(&ws->lock);
@@ -279,7 +282,12 @@ stream_task(void *arg)
         }
         stream->running = false;
         ws->running--;
-        if (closed) mem_free(stream);
+        if (closed && stream->thread != NULL) {
+            stream->next = ws->gone;
+            ws->gone = stream;
+        } else if (closed) {
+            mem_free(stream);
+        }
         conn__busy(conn, -1);
         rt_cond_broadcast(&ws->changed, &ws->lock);
         rt_mutex_unlock(&ws->lock);
@@ -374,13 +382,42 @@ stream_of(Ws *ws, const HranaRequest *request, WsStream **stream_out, HranaError
     return OK;
 }
 
-/* A task for the stream.  Without loops it runs here and now. */
+/* Join the threads of closed streams. */
+static void
+gone_bury(Ws *ws)
+{
+    rt_mutex_lock(&ws->lock);
+    WsStream *stream = ws->gone;
+    ws->gone = NULL;
+    rt_mutex_unlock(&ws->lock);
+    while (stream != NULL) {
+        WsStream *next = stream->next;
+        rt_thread_join(stream->thread);
+        mem_free(stream);
+        stream = next;
+    }
+}
+
+/* A task for the stream: a fiber, without loops a thread.  Where none is to be had it runs here and
+   now. */
 static void
 task_start(WsStream *stream)
 {
-    if (rt_loop_count() > 0 && rt_spawn(RT_LOOP_HERE, stream_task, stream, "hrana stream") == OK)
-        return;
-    stream_task(stream);
+    Ws *ws = stream->conn->ws;
+    RtProcess *process = stream->conn->server->process;
+    Err err;
+    if (rt_loop_count() > 0) {
+        err = rt_spawn(RT_LOOP_HERE, stream_task, stream, "hrana stream");
+    } else {
+        gone_bury(ws);
+        rt_thread_join(stream->thread); /* It has said that it is over. */
+        stream->thread = NULL;
+        /* The handle must be there before the task can end. */
+        rt_mutex_lock(&ws->lock);
+        err = rt_thread_start(process, stream_task, stream, "hrana stream", &stream->thread);
+        rt_mutex_unlock(&ws->lock);
+    }
+    if (err != OK) stream_task(stream);
 }
 
 static Err
@@ -472,9 +509,11 @@ ws__streams_end(Conn *conn)
     while (ws->running > 0)
         rt_cond_wait(&ws->changed, &ws->lock);
     rt_mutex_unlock(&ws->lock);
+    gone_bury(ws);
     while (ws->streams != NULL) {
         WsStream *stream = ws->streams;
         ws->streams = stream->next;
+        rt_thread_join(stream->thread);
         stream_release(stream);
         mem_free(stream);
     }

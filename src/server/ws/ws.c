@@ -189,7 +189,14 @@ job_make(Conn *conn, Slice message, Err *err_out, HranaError *error)
     WsJob *job = MEM_NEW(WsJob);
     *err_out = ERR_NOMEM;
     if (job == NULL) return NULL;
+    job->server = conn->server;
     arena_init(&job->arena, NULL);
+    u64 held = message.bytes > CONN_KEEP_BYTES ? HTTP_DECODE_FACTOR * (u64)message.bytes : 0;
+    if (!server__hold(conn->server, held)) {
+        ws__job_free(job);
+        return NULL;
+    }
+    job->held = held;
     char *copy = arena_strndup(&job->arena, message.p == NULL ? (const u8 *)"" : message.p,
                                message.bytes);
     Slice text = SLICE(copy, message.bytes);

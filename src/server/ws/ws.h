@@ -22,6 +22,8 @@
 /* One request, with all that it needs. */
 typedef struct WsJob {
     struct WsJob *next;
+    Server *server;
+    u64 held; /* Of its budget, for a long message. */
     Arena arena;
     HranaMsg msg;
 } WsJob;
@@ -41,6 +43,7 @@ typedef struct WsStream {
     Seat *seat; /* NULL: it could not be opened, or is closed. */
     WsJob *first, *last;
     bool running;
+    RtThread *thread;  /* Without loops: of its last task; joined before the next one. */
     WsCursor *cursors; /* At most one is open. */
 } WsStream;
 
@@ -49,8 +52,9 @@ struct Ws {
     RtCond changed;
     WsStream *streams;
     u32 stream_count;
-    u32 pending; /* Requests without an answer. */
-    u32 running; /* Streams with a task. */
+    u32 pending;    /* Requests without an answer. */
+    u32 running;    /* Streams with a task. */
+    WsStream *gone; /* Closed ones whose thread is to be joined. */
 
     u8 version;
     bool is_pb;
