@@ -241,7 +241,7 @@ open_frame(Exec *exec, Win *win, WinFrame *frame)
         frame->call_count++;
         err = exec__win_call_open(exec, win, plan, &call[i]);
         bool ntile = call[i].kind == WIN_PURE && call[i].plan->def->kernel == FUNC_WINDOW_NTILE;
-        frame->computes |= !frame->by_row && (call[i].kind != WIN_PURE || ntile);
+        frame->computes |= call[i].moves && (call[i].kind != WIN_PURE || ntile);
     }
     if (err == OK && plan->start_offset != NULL)
         err = exec__compile(exec, plan->start_offset, &frame->offset[0]);

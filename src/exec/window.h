@@ -13,6 +13,7 @@
 
 #include "exec/node.h"
 #include "exec/vexpr.h"
+#include "value/sum.h"
 
 /* ---- rows (window_rows.c) ---- */
 
@@ -79,9 +80,18 @@ typedef struct WinQueue {
     u32 head, count, capacity;
 } WinQueue;
 
+/* EXCLUDE: what the rows [from, to) add to a count or a sum of integers. */
+typedef struct WinSkip {
+    u64 from, to;
+    i128 whole;
+    i64 count;
+} WinSkip;
+
 typedef struct WinCall {
     const PlanWindowCall *plan;
     u8 kind;        /* WinKind */
+    bool moves;     /* Takes rows in and out; else it is computed from scratch for each row. */
+    bool by_row;    /* Rows of one unit have results of their own. */
     bool begun;     /* There is a state to free. */
     FuncCall call;  /* WIN_PURE: unused. */
     u32 *arg;       /* Columns of the arguments. */
@@ -90,6 +100,7 @@ typedef struct WinCall {
     Cell value;     /* For the rows being given results. */
     i64 groups;     /* dense_rank() */
     WinQueue queue; /* WIN_BEST */
+    WinSkip skip;
 } WinCall;
 
 /* ---- frames (window_frame.c) ---- */
@@ -156,11 +167,26 @@ MUST_CHECK Err exec__win_call_step(Exec *exec, Win *win, WinCall *call, u64 from
 MUST_CHECK Err exec__win_call_inverse(Exec *exec, Win *win, WinCall *call, u64 from, u64 to);
 /* call->value, for all rows of the unit that begins with frame->current. */
 MUST_CHECK Err exec__win_call_value(Exec *exec, Win *win, const WinFrame *frame, WinCall *call);
-/* The result for one row, where it is not call->value. */
+/* The result for one row, where call->by_row. */
 MUST_CHECK Err exec__win_call_row(Exec *exec, Win *win, const WinFrame *frame, WinCall *call,
                                   u64 row, Cell *out);
-/* EXCLUDE: the result for one row, over the frame's rows without [skip, skip_end), but with `keep`
-   if it lies there. */
+static inline bool
+exec__win_passes(const Win *win, const WinCall *call, u64 row)
+{
+    return call->filter == U32_MAX || exec__win_cell(&win->rows, call->filter, row)->u.i != 0;
+}
+/* One row into the function's step or inverse. */
+MUST_CHECK Err exec__win_feed(Exec *exec, Win *win, WinCall *call, u64 row, FuncStep step);
+/* What the function says of its state. */
+MUST_CHECK Err exec__win_result(Exec *exec, Win *win, WinCall *call, FuncValue value, Cell *out);
+/* The number that nth_value() asks for; false: it is none. */
+bool exec__win_nth(const Cell *cell, i64 *number_out);
+MUST_CHECK Err exec__win_nth_failed(Exec *exec);
+
+/* ---- EXCLUDE (window_exclude.c) ---- */
+
+/* The result for one row, over the frame's rows without [skip, skip_end), but with `keep` if it
+   lies there. */
 MUST_CHECK Err exec__win_call_scan(Exec *exec, Win *win, const WinFrame *frame, WinCall *call,
                                    u64 skip, u64 skip_end, u64 keep, Cell *out);
 

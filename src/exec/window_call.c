@@ -14,11 +14,9 @@ static u8
 kind_of(const PlanFrame *frame, const FuncDef *def)
 {
     if (def->kind == FUNC_WINDOW) return WIN_PURE;
-    bool scans = frame->exclude != EXCLUDE_NOTHING;
-    if (scans) return WIN_GENERIC;
     if (def->kernel == FUNC_KERNEL_COUNT) return WIN_COUNT;
     if (def->kernel == FUNC_KERNEL_SUM) return WIN_SUM;
-    bool moves = frame->start != BOUND_UNBOUNDED_PRECEDING;
+    bool moves = frame->start != BOUND_UNBOUNDED_PRECEDING && frame->exclude == EXCLUDE_NOTHING;
     return (def->flags & FUNC_MINMAX) != 0 && moves ? WIN_BEST : WIN_GENERIC;
 }
 
@@ -31,6 +29,11 @@ exec__win_call_open(Exec *exec, Win *win, const PlanFrame *frame, WinCall *call)
     call->call = (FuncCall){
         .def = def, .env = exec->env->func, .collation = plan->collation, .msg = &exec->msg};
     call->filter = U32_MAX;
+    call->moves = frame->exclude == EXCLUDE_NOTHING || call->kind == WIN_COUNT ||
+                  call->kind == WIN_SUM;
+    call->by_row = def->kind == FUNC_WINDOW &&
+                   (def->kernel == FUNC_WINDOW_LAG || def->kernel == FUNC_WINDOW_LEAD ||
+                    def->kernel == FUNC_WINDOW_NTH_VALUE);
     call->arg = ARENA_NEW_ARRAY(&exec->arena, u32, plan->arg_count + 1);
     call->argv = ARENA_NEW_ARRAY(&exec->arena, Cell, plan->arg_count + 1);
     call->call.state = arena_alloc(&exec->arena, MAX_OF(def->state_bytes, 16u));
@@ -51,6 +54,7 @@ exec__win_call_begin(WinCall *call)
     exec__win_call_end(call);
     call->groups = 0;
     call->queue.head = call->queue.count = 0;
+    call->skip = (WinSkip){0};
     if (call->kind == WIN_PURE || call->kind == WIN_BEST) return;
     memset(call->call.state, 0, call->call.def->state_bytes);
     call->begun = true;
@@ -74,14 +78,8 @@ exec__win_call_close(WinCall *call)
 
 /* ---- rows in and out ---- */
 
-static inline bool
-passes(const Win *win, const WinCall *call, u64 row)
-{
-    return call->filter == U32_MAX || exec__win_cell(&win->rows, call->filter, row)->u.i != 0;
-}
-
-static Err
-feed(Exec *exec, Win *win, WinCall *call, u64 row, FuncStep step)
+Err
+exec__win_feed(Exec *exec, Win *win, WinCall *call, u64 row, FuncStep step)
 {
     u32 count = call->plan->arg_count;
     for (u32 i = 0; i < count; i++)
@@ -102,7 +100,7 @@ count_rows(Win *win, WinCall *call, u64 from, u64 to, i64 by)
         return;
     }
     for (u64 row = from; row < to; row++) {
-        if (!passes(win, call, row)) continue;
+        if (!exec__win_passes(win, call, row)) continue;
         if (all || exec__win_cell(&win->rows, call->arg[0], row)->type != CELL_NULL) *count += by;
     }
 }
@@ -112,7 +110,7 @@ sum_rows(Exec *exec, Win *win, WinCall *call, u64 from, u64 to, bool in)
 {
     Sum *sum = call->call.state;
     for (u64 row = from; row < to; row++) {
-        if (!passes(win, call, row)) continue;
+        if (!exec__win_passes(win, call, row)) continue;
         const Cell *value = exec__win_cell(&win->rows, call->arg[0], row);
         if (value->type == CELL_INT) {
             sum->count += in ? 1 : -1;
@@ -124,7 +122,7 @@ sum_rows(Exec *exec, Win *win, WinCall *call, u64 from, u64 to, bool in)
             sum_real(sum, -value->u.r);
         } else if (value->type != CELL_NULL) {
             const FuncDef *def = call->call.def;
-            Err err = feed(exec, win, call, row, in ? def->step : def->inverse);
+            Err err = exec__win_feed(exec, win, call, row, in ? def->step : def->inverse);
             if (err != OK) return err;
         }
     }
@@ -161,7 +159,7 @@ best_step(Exec *exec, Win *win, WinCall *call, u64 from, u64 to)
     bool max = (call->call.def->flags & FUNC_MAX) != 0;
     for (u64 row = from; row < to; row++) {
         const Cell *value = exec__win_cell(rows, call->arg[0], row);
-        if (value->type == CELL_NULL || !passes(win, call, row)) continue;
+        if (value->type == CELL_NULL || !exec__win_passes(win, call, row)) continue;
         while (queue->count > 0) {
             u64 last = queue->row[queue->head + queue->count - 1];
             int order = cell_compare(exec__win_cell(rows, call->arg[0], last), value,
@@ -210,7 +208,8 @@ exec__win_call_step(Exec *exec, Win *win, WinCall *call, u64 from, u64 to)
     default: break;
     }
     for (u64 row = from; err == OK && row < to; row++) {
-        if (passes(win, call, row)) err = feed(exec, win, call, row, call->call.def->step);
+        if (exec__win_passes(win, call, row))
+            err = exec__win_feed(exec, win, call, row, call->call.def->step);
     }
     return err;
 }
@@ -227,7 +226,8 @@ exec__win_call_inverse(Exec *exec, Win *win, WinCall *call, u64 from, u64 to)
     default: break;
     }
     for (u64 row = from; err == OK && row < to; row++) {
-        if (passes(win, call, row)) err = feed(exec, win, call, row, call->call.def->inverse);
+        if (exec__win_passes(win, call, row))
+            err = exec__win_feed(exec, win, call, row, call->call.def->inverse);
     }
     return err;
 }
@@ -272,8 +272,8 @@ pure_value(Win *win, const WinFrame *frame, WinCall *call)
     }
 }
 
-static Err
-value_of(Exec *exec, Win *win, WinCall *call, FuncValue value, Cell *out)
+Err
+exec__win_result(Exec *exec, Win *win, WinCall *call, FuncValue value, Cell *out)
 {
     *out = cell_null();
     call->call.arena = &win->results;
@@ -300,7 +300,7 @@ exec__win_call_value(Exec *exec, Win *win, const WinFrame *frame, WinCall *call)
         Err err = cell_copy(best, &win->results, &call->value);
         return err == OK ? OK : exec__fail(exec, err, NULL);
     }
-    default: return value_of(exec, win, call, call->call.def->value, &call->value);
+    default: return exec__win_result(exec, win, call, call->call.def->value, &call->value);
     }
 }
 
@@ -333,9 +333,8 @@ lag_value(Win *win, const WinFrame *frame, WinCall *call, u64 row, Cell *out)
     if (place_of(frame, &place, &found)) *out = *exec__win_cell(rows, call->arg[0], found);
 }
 
-/* The number that nth_value() asks for; false: it is none. */
-static bool
-nth_number(const Cell *cell, i64 *number_out)
+bool
+exec__win_nth(const Cell *cell, i64 *number_out)
 {
     Cell number = cell_numeric_value(cell);
     if (number.type == CELL_INT) {
@@ -346,8 +345,8 @@ nth_number(const Cell *cell, i64 *number_out)
     return *number_out > 0;
 }
 
-static Err
-nth_failed(Exec *exec)
+Err
+exec__win_nth_failed(Exec *exec)
 {
     return exec__fail(exec, ERR_SQL, "second argument to nth_value must be a positive integer");
 }
@@ -355,84 +354,17 @@ nth_failed(Exec *exec)
 Err
 exec__win_call_row(Exec *exec, Win *win, const WinFrame *frame, WinCall *call, u64 row, Cell *out)
 {
-    *out = call->value;
-    if (call->kind != WIN_PURE) return OK;
-    u8 which = call->call.def->kernel;
-    if (which == FUNC_WINDOW_LAG || which == FUNC_WINDOW_LEAD) {
+    if (call->call.def->kernel != FUNC_WINDOW_NTH_VALUE) {
         lag_value(win, frame, call, row, out);
-    } else if (which == FUNC_WINDOW_NTH_VALUE) {
+    } else {
         i64 number;
-        if (!nth_number(exec__win_cell(&win->rows, call->arg[1], row), &number))
-            return nth_failed(exec);
+        if (!exec__win_nth(exec__win_cell(&win->rows, call->arg[1], row), &number))
+            return exec__win_nth_failed(exec);
         *out = cell_null();
         if (frame->start < frame->end && (u64)number <= frame->end - frame->start)
             *out = *exec__win_cell(&win->rows, call->arg[0], frame->start + (u64)number - 1);
-    } else {
-        return OK;
     }
     if (out->type < CELL_TEXT) return OK;
     Err err = cell_copy(out, &win->results, out);
     return err == OK ? OK : exec__fail(exec, err, NULL);
-}
-
-/* ---- EXCLUDE ---- */
-
-typedef struct Scan {
-    u64 row, end, skip, skip_end, keep;
-} Scan;
-
-static bool
-scan_next(Scan *scan, u64 *row_out)
-{
-    for (; scan->row < scan->end; scan->row++) {
-        if (scan->row >= scan->skip && scan->row < scan->skip_end && scan->row != scan->keep)
-            continue;
-        *row_out = scan->row++;
-        return true;
-    }
-    return false;
-}
-
-/* first_value(), last_value() and nth_value() over the rows that are left. */
-static Err
-scan_pure(Exec *exec, Win *win, WinCall *call, u64 current, Scan *scan, Cell *out)
-{
-    u8 which = call->call.def->kernel;
-    const Cell *found = NULL;
-    u64 row;
-    for (i64 at = 1; scan_next(scan, &row); at++) {
-        const Cell *value = exec__win_cell(&win->rows, call->arg[0], row);
-        if (which == FUNC_WINDOW_NTH_VALUE) {
-            i64 number;
-            if (!nth_number(exec__win_cell(&win->rows, call->arg[1], current), &number))
-                return nth_failed(exec);
-            if (number == at) found = value;
-        } else {
-            found = value;
-            if (which == FUNC_WINDOW_FIRST_VALUE) break;
-        }
-    }
-    *out = cell_null();
-    if (found == NULL) return OK;
-    Err err = cell_copy(found, &win->results, out);
-    return err == OK ? OK : exec__fail(exec, err, NULL);
-}
-
-Err
-exec__win_call_scan(Exec *exec, Win *win, const WinFrame *frame, WinCall *call, u64 skip,
-                    u64 skip_end, u64 keep, Cell *out)
-{
-    Scan scan = {frame->start, frame->end, skip, skip_end, keep};
-    if (call->kind == WIN_PURE) return scan_pure(exec, win, call, frame->current, &scan, out);
-    const FuncDef *def = call->call.def;
-    exec__win_call_begin(call);
-    Err err = OK;
-    u64 row;
-    while (err == OK && scan_next(&scan, &row)) {
-        if (passes(win, call, row)) err = feed(exec, win, call, row, def->step);
-    }
-    if (err == OK)
-        err = value_of(exec, win, call, def->final != NULL ? def->final : def->value, out);
-    exec__win_call_end(call);
-    return err;
 }

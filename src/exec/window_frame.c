@@ -204,17 +204,36 @@ row_by_scan(Exec *exec, Win *win, WinFrame *frame)
     return exec__check(exec);
 }
 
+/* Results for the rows from frame->current up to `to`, which share a frame; the cursor stops before
+   the first one that fails. */
 static Err
-row_return(Exec *exec, Win *win, WinFrame *frame)
+rows_return(Exec *exec, Win *win, WinFrame *frame, u64 to)
 {
-    if (frame->by_row) return row_by_scan(exec, win, frame);
+    Err err = OK;
+    if (frame->by_row) {
+        while (err == OK && frame->current < to) {
+            err = row_by_scan(exec, win, frame);
+            if (err == OK) frame->current++;
+        }
+        return err;
+    }
     for (u32 i = 0; i < frame->call_count; i++) {
         WinCall *call = &frame->call[i];
         Cell *out = exec__win_cell(&win->rows, call->plan->cell, frame->current);
-        Err err = exec__win_call_row(exec, win, frame, call, frame->current, out);
-        if (err != OK) return err;
+        if (!call->by_row) {
+            for (u64 n = 0; n < to - frame->current; n++)
+                out[n] = call->value;
+            continue;
+        }
+        for (u64 row = frame->current; row < to; row++, out++) {
+            Err failed = exec__win_call_row(exec, win, frame, call, row, out);
+            if (failed == OK) continue;
+            err = failed;
+            to = row;
+        }
     }
-    return OK;
+    frame->current = to;
+    return err;
 }
 
 /* ---- operations ---- */
@@ -245,15 +264,11 @@ unit_limit(const WinFrame *frame, Op op, Wait wait)
 static Err
 unit_move(Exec *exec, Win *win, WinFrame *frame, Op op, u64 *cursor, u64 to)
 {
+    if (op == OP_RETURN) return rows_return(exec, win, frame, to);
     Err err = OK;
-    if (op == OP_RETURN) {
-        for (; err == OK && *cursor < to; ++*cursor)
-            err = row_return(exec, win, frame);
-        if (err != OK) --*cursor;
-        return err;
-    }
     for (u32 i = 0; err == OK && frame->computes && i < frame->call_count; i++) {
         WinCall *call = &frame->call[i];
+        if (!call->moves) continue;
         err = op == OP_STEP ? exec__win_call_step(exec, win, call, *cursor, to)
                             : exec__win_call_inverse(exec, win, call, *cursor, to);
     }
@@ -376,8 +391,9 @@ partition_begin(Exec *exec, Win *win, WinFrame *frame, u64 row)
     frame->part = frame->start = frame->current = frame->end = row;
     frame->group = frame->group_end = row;
     frame->open = true;
-    for (u32 i = 0; i < frame->call_count && !frame->by_row; i++)
-        exec__win_call_begin(&frame->call[i]);
+    for (u32 i = 0; i < frame->call_count; i++) {
+        if (frame->call[i].moves) exec__win_call_begin(&frame->call[i]);
+    }
     arena_reset(&win->scratch);
     Err err = offset_eval(exec, win, frame, WAIT_START);
     if (err == OK) err = offset_eval(exec, win, frame, WAIT_END);
@@ -385,7 +401,7 @@ partition_begin(Exec *exec, Win *win, WinFrame *frame, u64 row)
     if (bounds_crossed(frame)) {
         /* No row is in any frame: each row is done with as soon as it is there. */
         if (!frame->by_row) err = values_make(exec, win, frame);
-        if (err == OK) err = row_return(exec, win, frame);
+        if (err == OK) err = rows_return(exec, win, frame, row + 1);
         if (err != OK) return err;
         frame->start = frame->current = frame->end = row + 1;
         frame->open = false;
