@@ -355,6 +355,8 @@ PlanExpr *bind__window_call(Binder *b, const AstExpr *ast, const FuncDef *def);
 bool bind__window_clause(Binder *b, Scope *scope, const AstArm *arm);
 /* A result, as ORDER BY sees it. */
 PlanExpr *bind__window_copy(Binder *b, Core *core, PlanExpr *result);
+/* For PlanContext.notes: the names in a WINDOW clause, used or not. */
+bool bind__window_names(Binder *b, const AstArm *arm);
 /* What stands wrong in a call with OVER whatever its function is; false: err set. */
 bool bind__window_form(Binder *b, const AstExpr *ast);
 /* "misuse of window function" for the first such call in `e`. */

@@ -327,6 +327,7 @@ bind_arm(Binder *b, Query *query, const AstArm *ast, Core **core_out)
     scope->flags = (u32)(SCOPE_ALIAS | (core->is_aggregate ? SCOPE_AGG | SCOPE_WHERE : 0));
     if (!bind__conjuncts(b, ast->where, &core->where, 0)) goto done;
     if (!bind__from_on(b, core, ast->from)) goto done;
+    if (!bind__window_names(b, ast)) goto done;
     good = true;
 
 done:
@@ -588,6 +589,10 @@ recursive_select(Binder *b, Cte *cte, u32 steps)
         good = bind_arms(b, query, ast, i, i + 1);
         if (good && query->arm[i]->is_aggregate) {
             bind__fail(b, ERR_SQL, "recursive aggregate queries not supported");
+            good = false;
+        }
+        if (good && query->arm[i]->win_count > 0) {
+            bind__fail(b, ERR_SQL, "cannot use window functions in recursive queries");
             good = false;
         }
         cte->recursive_step = false;

@@ -69,6 +69,22 @@ bind__window_clause(Binder *b, Scope *scope, const AstArm *arm)
     return true;
 }
 
+bool
+bind__window_names(Binder *b, const AstArm *arm)
+{
+    if (b->ctx->notes == NULL) return true;
+    for (u32 i = 0; i < arm->window_count; i++) {
+        const AstWindow *window = &arm->windows[i];
+        for (u32 k = 0; k < window->partition_by.count; k++) {
+            if (bind__expr(b, window->partition_by.items[k]) == NULL) return false;
+        }
+        for (u32 k = 0; k < window->order_by.count; k++) {
+            if (bind__expr(b, window->order_by.items[k].expr) == NULL) return false;
+        }
+    }
+    return true;
+}
+
 static bool
 resolve_over(Binder *b, const Scope *scope, const AstWindow *over, AstWindow *out)
 {

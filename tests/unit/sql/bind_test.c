@@ -68,6 +68,8 @@ static const struct {
     {"SELECT sum(a ORDER BY b) OVER () FROM t",
      "ORDER BY may not be used with non-aggregate sum()"},
     {"SELECT sum(a) OVER w FROM t", "no such window: w"},
+    {"WITH c(x) AS (SELECT 1 UNION ALL SELECT sum(x) OVER () FROM c) SELECT * FROM c",
+     "cannot use window functions in recursive queries"},
     {"SELECT sum(a) OVER (w) FROM t WINDOW v AS ()", "no such window: w"},
     {"SELECT 1 FROM t WINDOW v AS (w), w AS (x)", "no such window: x"},
     {"SELECT sum(a) OVER (w PARTITION BY a) FROM t WINDOW w AS ()",
