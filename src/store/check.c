@@ -1,9 +1,13 @@
 /*
- * check.c -- verify everything that can be verified while others work.
+ * check.c -- verification of what is in memory: trees, entries, chains.
+ *
+ * Others go on working meanwhile: every page is looked at as it was at one instant, the shape of a
+ * tree while nothing splits or merges, a chain under its latch.
  */
+#include <stdarg.h>
 #include <stdio.h>
 
-#include "store/store_private.h"
+#include "store/version/row.h"
 
 typedef struct CheckRun {
     void (*report)(void *arg, const char *finding);
@@ -17,59 +21,55 @@ static void
 finding(CheckRun *run, const char *format, ...)
 {
     char text[256];
-    __builtin_va_list args;
-    __builtin_va_start(args, format);
+    va_list args;
+    va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
-    __builtin_va_end(args);
+    va_end(args);
     run->findings++;
     if (run->report != NULL) run->report(run->arg, text);
 }
 
-/* Chains: newest first, one key, running writers on top only. */
-static u64
-check_chain(CheckRun *run, const Tree *tree, const Version *head)
+/* Newest first, one key; what stands below the top was committed. */
+static void
+check_chain(CheckRun *run, const Before *head)
 {
-    u64 unsettled = 0, newest = U64_MAX;
-    for (const Version *version = head; version != NULL; version = version->older) {
-        if (!slice_equal(version_key(version), version_key(head)) || version->tree != tree->id) {
-            finding(run, "tree %u: a chain holds two keys", tree->id);
+    u64 newest = U64_MAX;
+    for (const Before *before = head; before != NULL; before = before->older) {
+        if (!slice_equal(before_key(before), before_key(head)) || before->tree != head->tree) {
+            finding(run, "tree %u: a chain holds two keys", head->tree);
         }
-        u64 ts = 0;
-        if (version->writer != NULL) {
-            unsettled++;
-            ts = rt_load_acquire(&version->writer->status);
-            if (ts == TXN_ABORTED) finding(run, "tree %u: an aborted version is left", tree->id);
-            if (ts == TXN_RUNNING) ts = U64_MAX;
-        }
-        if (ts > newest) finding(run, "tree %u: a chain is out of order", tree->id);
-        if (version->writer == NULL && version->older != NULL) {
-            finding(run, "tree %u: a version below a settled one", tree->id);
-        }
-        newest = ts;
+        if (before_is(before, BEFORE_MARKER | BEFORE_OWN)) continue;
+        if (before->ts > newest) finding(run, "tree %u: a chain is out of order", head->tree);
+        newest = before->ts;
     }
-    return unsettled;
 }
 
 static void
+check_versions(CheckRun *run, VersionMap *map)
+{
+    for (u32 i = 0; i < VERSION_STRIPES; i++) {
+        VersionStripe *stripe = &map->stripes[i];
+        rt_latch_acquire(&stripe->latch);
+        for (u32 k = 0; k < stripe->buckets; k++) {
+            const Before *head = stripe->bucket[k];
+            for (; head != NULL; head = head->next_bucket) {
+                check_chain(run, head);
+            }
+        }
+        rt_latch_release(&stripe->latch);
+    }
+}
+
+static Err
 check_tree(CheckRun *run, Tree *tree)
 {
     const char *what;
-    rt_rwlock_lock_shared(&tree->lock);
-    if (!mtree_verify(&tree->map, &what)) finding(run, "tree %u: %s", tree->id, what);
-    u64 unsettled = 0;
-    for (const MtreeLeaf *leaf = tree->map.first; leaf != NULL; leaf = leaf->next) {
-        for (u32 i = 0; i < leaf->count; i++) {
-            unsettled += check_chain(run, tree, leaf->slot[i]);
-            if (tree->kind == STORE_TREE_INT && leaf->slot[i]->key_bytes != 8) {
-                finding(run, "tree %u: a key of wrong length", tree->id);
-            }
-        }
-    }
-    if (unsettled != tree->unsettled) {
-        finding(run, "tree %u: %llu versions are unsettled, %llu counted", tree->id,
-                (unsigned long long)unsettled, (unsigned long long)tree->unsettled);
-    }
-    rt_rwlock_unlock_shared(&tree->lock);
+    u64 entries;
+    if (rt_load_acquire(&tree->gone) != 0) return OK;
+    Err err = btree_verify(&tree->map, &what, &entries);
+    if (rt_load_acquire(&tree->gone) != 0) return OK;
+    if (err == OK && what != NULL) finding(run, "tree %u: %s", tree->id, what);
+    return err;
 }
 
 Err
@@ -78,10 +78,12 @@ store_check(Store *store, void (*report)(void *arg, const char *finding), void *
 {
     CheckRun run = {.report = report, .arg = arg};
     u32 end = rt_load_acquire(&store->tree_next);
-    for (TreeId id = 1; id < end; id++) {
+    Err err = OK;
+    for (TreeId id = 1; id < end && err == OK; id++) {
         Tree *tree = store__tree(store, id);
-        if (tree != NULL) check_tree(&run, tree);
+        if (tree != NULL) err = check_tree(&run, tree);
     }
+    check_versions(&run, &store->versions);
     *findings_out = run.findings;
-    return OK;
+    return err;
 }

@@ -1,42 +1,16 @@
 /*
- * cursor.c -- ordered reading in both directions.
+ * cursor.c -- ordered reading in both directions, one entry at a time.
  *
  * A position is a key and a side of it (before, on, after), so it survives every change of the
- * tree.  Beside it the cursor remembers the leaf and slot; they are used as long as the tree's
- * structure number has not moved.  Entries that the transaction does not see are stepped over.
+ * tree.  Beside it the cursor remembers the leaf, its state word and a slot: as long as the word
+ * has not moved the slot need not be searched again, and as long as the leaf's fences hold the key
+ * the tree need not be descended.  Entries that the transaction does not see are stepped over.
+ *
+ * Many entries at once: cursor_fetch.c.
  */
-#include "store/store_private.h"
+#include "store/cursor.h"
+
 #include "store/txn/ssi.h"
-
-typedef enum CursorSide {
-    CURSOR_NOWHERE, /* No position: every move finds nothing until a seek. */
-    CURSOR_BEFORE,
-    CURSOR_ON,
-    CURSOR_AFTER
-} CursorSide;
-
-/* Slots looked at under one hold of the tree lock. */
-#define CURSOR_STRETCH  16384u
-#define CURSOR_ROWS_MAX 4096u
-#define CURSOR_AHEAD    8u /* Slots whose versions are fetched into the cache ahead. */
-
-struct StoreCursor {
-    StoreTxn *txn;
-    Tree *tree;
-    TreeId tree_id;
-    u8 side; /* CursorSide */
-    bool bound_inclusive;
-    const MtreeLeaf *leaf; /* The slot of the position's key while structure stands still. */
-    u32 index;
-    u64 structure;
-    Version *current; /* What the cursor is on; valid with CURSOR_ON. */
-    u32 key_bytes;
-    Buf bound; /* Empty: none. */
-    u32 run_capacity;
-    Slice *run_keys, *run_values;
-    Buf run_bytes; /* Copies, where versions may go before the next call. */
-    u8 key[STORE_KEY_BYTES_MAX];
-};
 
 Err
 store_cursor_open(StoreTxn *txn, TreeId tree_id, StoreCursor **cursor_out)
@@ -57,8 +31,7 @@ store_cursor_rebind(StoreCursor *cursor, StoreTxn *txn, TreeId tree_id)
     cursor->tree_id = tree_id;
     cursor->tree = txn != NULL ? store__tree(txn->store, tree_id) : NULL;
     cursor->side = CURSOR_NOWHERE;
-    cursor->leaf = NULL;
-    cursor->current = NULL;
+    cursor->leaf = NODE_PAGE_NONE;
     buf_clear(&cursor->bound);
 }
 
@@ -67,137 +40,224 @@ store_cursor_close(StoreCursor *cursor)
 {
     if (cursor == NULL) return;
     buf_free(&cursor->bound);
-    buf_free(&cursor->run_bytes);
-    mem_free(cursor->run_keys);
-    mem_free(cursor->run_values);
+    buf_free(&cursor->value);
+    cursor__run_free(cursor);
     mem_free(cursor);
 }
 
-static Slice
-position_key(const StoreCursor *cursor)
+/* ---- finding the leaf ---- */
+
+/* Is the remembered slot the one where a move from this place begins? */
+static bool
+guess_is(const StoreCursor *cursor, const CursorPlace *place)
 {
-    return (Slice){cursor->key, cursor->key_bytes};
+    return cursor->guess == (place->backwards ? GUESS_BACKWARDS : GUESS_FORWARD);
 }
 
-/* ---- places: a leaf and a slot, which may be one off either end ---- */
-
-typedef struct Place {
-    const MtreeLeaf *leaf; /* NULL: beyond the end. */
-    i32 index;
-} Place;
-
-static ALWAYS_INLINE void
-place_next(Place *place)
+/* May the leaf that is being viewed be used for this place? */
+static bool
+leaf_fits(const StoreCursor *cursor, Node node, const CursorPlace *place)
 {
-    place->index++;
-    if (place->index >= (i32)place->leaf->count) {
-        place->leaf = place->leaf->next;
-        place->index = 0;
+    const NodeHead *head = node_head(node);
+    if (head->tree_id != cursor->tree_id || head->level != 0) return false;
+    if ((head->flags & NODE_FLAG_DEAD) != 0) return false;
+    if (place->where == BTREE_AT) return node_against_fences(node, place->key) == 0;
+    NodeFences fences = node_fences(node);
+    if (slice_compare(fences.low, place->key) >= 0) return false;
+    return !fences.has_high || slice_compare(fences.high, place->key) >= 0;
+}
+
+Err
+cursor__leaf_view(StoreCursor *cursor, const CursorPlace *place, bool scan, PageView *view_out)
+{
+    Btree *map = &cursor->tree->map;
+    if (cursor->leaf != NODE_PAGE_NONE && place->where != BTREE_LAST) {
+        Err err = pool_view(map->file, cursor->leaf, scan, view_out);
+        if (err == OK) {
+            u64 word = view_out->word & PAGE_SEEN;
+            if (LIKELY(cursor->word == word && guess_is(cursor, place))) return OK;
+            if (leaf_fits(cursor, btree_node(map, view_out), place)) {
+                if (pool_view_check(view_out)) return OK;
+            }
+            (void)pool_view_end(view_out);
+        }
+        cursor->leaf = NODE_PAGE_NONE;
+        cursor->guess = GUESS_NONE;
     }
+    return btree_leaf_view(map, place->where, place->key, scan, view_out);
 }
 
-static ALWAYS_INLINE void
-place_prev(Place *place)
+i32
+cursor__first_slot(const StoreCursor *cursor, const PageView *view, Node node,
+                   const CursorPlace *place)
 {
-    place->index--;
-    if (place->index < 0) {
-        place->leaf = place->leaf->prev;
-        place->index = place->leaf == NULL ? 0 : (i32)place->leaf->count - 1;
+    if (cursor->leaf == view->page_id && cursor->word == (view->word & PAGE_SEEN) &&
+        guess_is(cursor, place)) {
+        return cursor->index;
     }
-}
-
-/* First slot with a key at or above (`above`: above) `key`. */
-static Place
-place_at_or_above(const Mtree *map, Slice key, bool above)
-{
-    u32 index;
+    if (place->where == BTREE_LAST) return (i32)node_head(node)->count - 1;
     bool exact;
-    Place place = {.leaf = mtree_look(map, key, &index, &exact)};
-    if (place.leaf == NULL) return place;
-    place.index = (i32)index - 1;
-    place_next(&place);
-    if (exact && above) place_next(&place);
-    return place;
+    i32 slot = (i32)node_find(node, place->key, &exact);
+    if (!place->backwards) return exact && !place->inclusive ? slot + 1 : slot;
+    return exact && place->inclusive ? slot : slot - 1;
 }
 
-/* Last slot with a key at or below (`below`: below) `key`. */
-static Place
-place_at_or_below(const Mtree *map, Slice key, bool below)
+void
+cursor__place_of(const StoreCursor *cursor, bool backwards, bool onto, CursorPlace *place_out)
 {
-    u32 index;
-    bool exact;
-    Place place = {.leaf = mtree_look(map, key, &index, &exact)};
-    if (place.leaf == NULL) return place;
-    place.index = (i32)index;
-    if (!exact || below) place_prev(&place);
-    return place;
+    CursorPlace *place = place_out; /* Field by field: it is long. */
+    place->backwards = backwards;
+    place->next_leaf = NODE_PAGE_NONE;
+    place->key = (Slice){place->bytes, cursor->key_bytes};
+    memcpy(place->bytes, cursor->key, cursor->key_bytes);
+    bool on = cursor->side == CURSOR_ON && onto;
+    place->inclusive = on || cursor->side == (backwards ? CURSOR_AFTER : CURSOR_BEFORE);
+    place->where = backwards && !place->inclusive ? BTREE_BEFORE : BTREE_AT;
 }
 
-/* The first place for a move from the cursor's position.  `onto`: the entry itself counts. */
-static Place
-place_from(const StoreCursor *cursor, bool backwards, bool onto)
+bool
+cursor__next_leaf(Node node, CursorPlace *place)
 {
-    const Mtree *map = &cursor->tree->map;
-    bool stands = cursor->leaf != NULL && cursor->structure == map->structure;
-    if (!backwards) {
-        bool beyond = cursor->side == CURSOR_AFTER || (cursor->side == CURSOR_ON && !onto);
-        if (!stands) return place_at_or_above(map, position_key(cursor), beyond);
-        Place place = {cursor->leaf, (i32)cursor->index};
-        if (beyond) place_next(&place);
-        return place;
-    }
-    bool beyond = cursor->side == CURSOR_BEFORE || (cursor->side == CURSOR_ON && !onto);
-    if (!stands) return place_at_or_below(map, position_key(cursor), beyond);
-    Place place = {cursor->leaf, (i32)cursor->index};
-    if (beyond) place_prev(&place);
-    return place;
+    NodeFences fences = node_fences(node);
+    Slice edge = place->backwards ? fences.low : fences.high;
+    if (place->backwards ? edge.bytes == 0 : !fences.has_high) return false;
+    size_t bytes = MIN_OF(edge.bytes, sizeof(place->bytes));
+    memcpy(place->bytes, edge.p, bytes);
+    place->key = (Slice){place->bytes, bytes};
+    place->inclusive = !place->backwards;
+    place->where = place->backwards ? BTREE_BEFORE : BTREE_AT;
+    place->next_leaf = place->backwards ? NODE_PAGE_NONE : node_head(node)->right;
+    return true;
+}
+
+void
+cursor__place_copy(CursorPlace *to, const CursorPlace *from)
+{
+    memcpy(to, from, offsetof(CursorPlace, bytes));
+    memcpy(to->bytes, from->key.p, from->key.bytes);
+    to->key.p = to->bytes;
+}
+
+void
+cursor__remember(StoreCursor *cursor, u32 leaf, u64 word, CursorGuess guess, i32 index)
+{
+    cursor->leaf = leaf;
+    cursor->word = word & PAGE_SEEN;
+    cursor->guess = (u8)guess;
+    cursor->index = index;
+}
+
+void
+cursor__stand(StoreCursor *cursor, CursorSide side, Slice key)
+{
+    cursor->side = (u8)side;
+    cursor->key_bytes = (u32)key.bytes;
+    if (key.bytes > 0) memmove(cursor->key, key.p, key.bytes);
 }
 
 /* ---- moves ---- */
 
-static void
-position_set(StoreCursor *cursor, CursorSide side, Place place)
-{
-    Slice key = version_key(place.leaf->slot[place.index]);
-    cursor->side = (u8)side;
-    cursor->leaf = place.leaf;
-    cursor->index = (u32)place.index;
-    cursor->structure = cursor->tree->map.structure;
-    cursor->key_bytes = (u32)key.bytes;
-    memcpy(cursor->key, key.p, key.bytes);
-}
+/* What one look at one leaf has given. */
+typedef struct Look {
+    RowSeen seen;
+    i32 slot;
+    u32 key_bytes;
+    u64 lsn;
+    bool more; /* Nothing in this leaf, but it is not the last. */
+} Look;
 
-/* Move on until something visible; on the way the lock may be let go.  Shared lock held. */
-static bool
-settle_on(StoreCursor *cursor, Place place, bool backwards)
+/* The next entry of the leaf that the transaction sees; nothing is certain until the view ends. */
+static void
+look_along(StoreCursor *cursor, const PageView *view, const CursorPlace *place, u8 *key, Look *look)
 {
-    u32 stretch = 0;
-    while (place.leaf != NULL) {
-        Version *version = txn__visible(cursor->txn, place.leaf->slot[place.index]);
-        if (version != NULL && version->kind == VERSION_VALUE) {
-            position_set(cursor, CURSOR_ON, place);
-            cursor->current = version;
-            return true;
-        }
-        if (UNLIKELY(++stretch == CURSOR_STRETCH)) {
-            position_set(cursor, backwards ? CURSOR_BEFORE : CURSOR_AFTER, place);
-            rt_rwlock_unlock_shared(&cursor->tree->lock);
-            rt_rwlock_lock_shared(&cursor->tree->lock);
-            place = place_from(cursor, backwards, false);
-            stretch = 0;
-            continue;
-        }
-        if (backwards) {
-            place_prev(&place);
-        } else {
-            place_next(&place);
-        }
+    StoreTxn *txn = cursor->txn;
+    Node node = btree_node(&cursor->tree->map, view);
+    i32 most = (i32)((node.bytes - NODE_HEAD_BYTES) / sizeof(NodeSlot));
+    i32 count = MIN_OF((i32)NODE_LOAD(node_head(node)->count), most);
+    i32 slot = cursor__first_slot(cursor, view, node, place);
+    i32 step = place->backwards ? -1 : 1;
+    look->seen.found = false;
+    look->lsn = 0;
+    for (; slot >= 0 && slot < count; slot += step) {
+        look->key_bytes = node_read_key(node, (u32)slot, key);
+        row_see(txn, cursor->tree, node, (u32)slot, (Slice){key, look->key_bytes},
+                cursor->value.p + ROW_LEAD_BYTES, &look->seen);
+        look->lsn = MAX_OF(look->lsn, look->seen.lsn);
+        if (look->seen.found) break;
     }
-    return false;
+    look->slot = slot;
 }
 
 static Err
-move_start(StoreCursor *cursor)
+long_load(StoreCursor *cursor, RowSeen *seen)
+{
+    LongRef ref;
+    bool gone;
+    ASSERT(seen->value.bytes == sizeof(ref));
+    memcpy(&ref, seen->value.p, sizeof(ref));
+    buf_clear(&cursor->value);
+    Err err = buf_reserve(&cursor->value, ROW_LEAD_BYTES + (size_t)ref.bytes);
+    if (err != OK) return txn__fail(cursor->txn, err, "out of memory");
+    u8 *to = cursor->value.p + ROW_LEAD_BYTES;
+    err = long_read(cursor->txn->store, &ref, 0, to, ref.bytes, &gone);
+    if (err == OK && gone) err = ERR_CORRUPT;
+    if (err != OK) return txn__fail(cursor->txn, err, "%s", err_text(err));
+    seen->value = (Slice){to, ref.bytes};
+    return OK;
+}
+
+/* Go to the next visible entry from a place on. */
+static Err
+move_from(StoreCursor *cursor, CursorPlace *place, bool *found_out)
+{
+    StoreTxn *txn = cursor->txn;
+    Btree *map = &cursor->tree->map;
+    u8 key[STORE_KEY_BYTES_MAX];
+    Look look;
+    *found_out = false;
+    Err err = row_room(txn->store, &cursor->value);
+    if (err != OK) return txn__fail(txn, err, "out of memory");
+    for (;;) {
+        PageView view;
+        err = cursor__leaf_view(cursor, place, false, &view);
+        if (err != OK) {
+            if (rt_load_acquire(&cursor->tree->gone) != 0) return OK;
+            return txn__fail(txn, err, "%s", err_text(err));
+        }
+        u64 word = view.word;
+        look_along(cursor, &view, place, key, &look);
+        CursorPlace next;
+        bool more = false;
+        if (!look.seen.found) {
+            next.backwards = place->backwards;
+            more = cursor__next_leaf(btree_node(map, &view), &next);
+        }
+        if (UNLIKELY(!pool_view_end(&view))) {
+            cursor__remember(cursor, view.page_id, 0, GUESS_NONE, 0);
+            rt_fetch_add(&map->restarts, 1);
+            continue;
+        }
+        if (look.lsn != 0) txn__raise_dep(txn, look.lsn);
+        if (look.seen.found) {
+            cursor__remember(cursor, view.page_id, word, GUESS_ENTRY, look.slot);
+            break;
+        }
+        if (!more) return OK;
+        cursor__remember(cursor, next.next_leaf, 0, GUESS_NONE, 0);
+        cursor__place_copy(place, &next);
+    }
+    cursor__stand(cursor, CURSOR_ON, (Slice){key, look.key_bytes});
+    if (UNLIKELY(look.seen.is_long)) {
+        err = long_load(cursor, &look.seen);
+        if (err != OK) return err;
+    }
+    cursor->current = look.seen.value;
+    *found_out = true;
+    return OK;
+}
+
+Err
+cursor__start(StoreCursor *cursor)
 {
     if (UNLIKELY(cursor->tree == NULL)) {
         return txn__fail(cursor->txn, ERR_MISUSE, "no such tree: %u", cursor->tree_id);
@@ -206,12 +266,10 @@ move_start(StoreCursor *cursor)
     return OK;
 }
 
-/* SERIALIZABLE: note what a move has covered: from `from` (NULL: the end it started at) to where
-   the cursor is now, or to the end of the tree in the direction of the move. */
-static Err
-note_move(StoreCursor *cursor, const Slice *from, bool backwards, bool found)
+Err
+cursor__note_move(StoreCursor *cursor, const Slice *from, bool backwards, bool found)
 {
-    Slice here = position_key(cursor);
+    Slice here = {cursor->key, cursor->key_bytes};
     const Slice *to = found ? &here : NULL;
     return backwards ? ssi__note_range(cursor->txn, cursor->tree_id, to, from)
                      : ssi__note_range(cursor->txn, cursor->tree_id, from, to);
@@ -221,28 +279,26 @@ Err
 store_cursor_seek(StoreCursor *cursor, StoreSeek how, Slice key, bool *found_out)
 {
     *found_out = false;
-    Err err = move_start(cursor);
+    Err err = cursor__start(cursor);
     if (err != OK) return err;
-    const Mtree *map = &cursor->tree->map;
-    bool backwards = how == STORE_SEEK_LAST || how == STORE_SEEK_LE || how == STORE_SEEK_LT;
-    Place place = {0};
-    rt_rwlock_lock_shared(&cursor->tree->lock);
-    switch (how) {
-    case STORE_SEEK_FIRST: place = (Place){map->first, 0}; break;
-    case STORE_SEEK_LAST:
-        place = (Place){map->last, map->last == NULL ? 0 : (i32)map->last->count - 1};
-        break;
-    case STORE_SEEK_GE: place = place_at_or_above(map, key, false); break;
-    case STORE_SEEK_GT: place = place_at_or_above(map, key, true); break;
-    case STORE_SEEK_LE: place = place_at_or_below(map, key, false); break;
-    case STORE_SEEK_LT: place = place_at_or_below(map, key, true); break;
+    CursorPlace place;
+    bool at_end = how == STORE_SEEK_FIRST || how == STORE_SEEK_LAST;
+    place.backwards = how == STORE_SEEK_LAST || how == STORE_SEEK_LE || how == STORE_SEEK_LT;
+    place.inclusive = how != STORE_SEEK_GT && how != STORE_SEEK_LT;
+    place.where = how == STORE_SEEK_LAST ? BTREE_LAST
+                  : how == STORE_SEEK_LT ? BTREE_BEFORE
+                                         : BTREE_AT;
+    place.key = at_end ? SLICE_NONE : key;
+    place.next_leaf = NODE_PAGE_NONE;
+    cursor->guess = GUESS_NONE;
+    if (place.where == BTREE_BEFORE && key.bytes == 0) {
+        cursor->side = CURSOR_NOWHERE; /* Nothing is below the empty key. */
+        return txn__usable(cursor->txn);
     }
-    *found_out = settle_on(cursor, place, backwards);
-    err = txn__usable(cursor->txn);
-    rt_rwlock_unlock_shared(&cursor->tree->lock);
+    err = move_from(cursor, &place, found_out);
+    if (err == OK) err = txn__usable(cursor->txn);
     if (UNLIKELY(cursor->txn->ssi != NULL) && err == OK) {
-        bool at_end = how == STORE_SEEK_FIRST || how == STORE_SEEK_LAST;
-        err = note_move(cursor, at_end ? NULL : &key, backwards, *found_out);
+        err = cursor__note_move(cursor, at_end ? NULL : &key, place.backwards, *found_out);
     }
     if (!*found_out) cursor->side = CURSOR_NOWHERE;
     return err;
@@ -252,17 +308,23 @@ static Err
 cursor_step(StoreCursor *cursor, bool backwards, bool *found_out)
 {
     *found_out = false;
-    Err err = move_start(cursor);
+    Err err = cursor__start(cursor);
     if (err != OK || cursor->side == CURSOR_NOWHERE) return err;
+    CursorPlace place;
+    cursor__place_of(cursor, backwards, false, &place);
     u8 from_bytes[STORE_KEY_BYTES_MAX];
     Slice from = {from_bytes, cursor->key_bytes};
     if (UNLIKELY(cursor->txn->ssi != NULL)) memcpy(from_bytes, cursor->key, cursor->key_bytes);
-    rt_rwlock_lock_shared(&cursor->tree->lock);
-    *found_out = settle_on(cursor, place_from(cursor, backwards, false), backwards);
-    err = txn__usable(cursor->txn);
-    rt_rwlock_unlock_shared(&cursor->tree->lock);
+    bool below_all = place.where == BTREE_BEFORE && place.key.bytes == 0;
+    if (cursor->side == CURSOR_ON && cursor->guess == GUESS_ENTRY) {
+        /* The next is beside it. */
+        cursor->index += backwards ? -1 : 1;
+        cursor->guess = backwards ? GUESS_BACKWARDS : GUESS_FORWARD;
+    }
+    if (!below_all) err = move_from(cursor, &place, found_out);
+    if (err == OK) err = txn__usable(cursor->txn);
     if (UNLIKELY(cursor->txn->ssi != NULL) && err == OK) {
-        err = note_move(cursor, &from, backwards, *found_out);
+        err = cursor__note_move(cursor, &from, backwards, *found_out);
     }
     if (!*found_out) cursor->side = backwards ? CURSOR_BEFORE : CURSOR_AFTER;
     return err;
@@ -284,180 +346,12 @@ Slice
 store_cursor_key(const StoreCursor *cursor)
 {
     ASSERT(cursor->side == CURSOR_ON);
-    return position_key(cursor);
+    return (Slice){cursor->key, cursor->key_bytes};
 }
 
 Slice
 store_cursor_value(const StoreCursor *cursor)
 {
     ASSERT(cursor->side == CURSOR_ON);
-    return version_value(cursor->current);
-}
-
-/* ---- fetch ---- */
-
-Err
-store_cursor_set_bound(StoreCursor *cursor, Slice key, bool inclusive)
-{
-    buf_clear(&cursor->bound);
-    cursor->bound_inclusive = inclusive;
-    if (key.bytes == 0) return OK;
-    Err err = buf_append(&cursor->bound, key.p, key.bytes);
-    return err == OK ? OK : txn__fail(cursor->txn, err, "out of memory");
-}
-
-static bool
-beyond_bound(const StoreCursor *cursor, Slice key, bool backwards)
-{
-    int order = slice_compare(key, buf_slice(&cursor->bound));
-    if (backwards) order = -order;
-    return cursor->bound_inclusive ? order > 0 : order >= 0;
-}
-
-static Err
-run_reserve(StoreCursor *cursor, u32 rows)
-{
-    if (rows <= cursor->run_capacity) return OK;
-    u32 capacity = MAX_OF(rows, MIN_OF(cursor->run_capacity * 2, CURSOR_ROWS_MAX));
-    Slice *keys = (Slice *)mem_realloc(cursor->run_keys, capacity * sizeof(Slice));
-    if (keys != NULL) cursor->run_keys = keys;
-    Slice *values = (Slice *)mem_realloc(cursor->run_values, capacity * sizeof(Slice));
-    if (values != NULL) cursor->run_values = values;
-    if (keys == NULL || values == NULL) return ERR_NOMEM;
-    cursor->run_capacity = capacity;
-    return OK;
-}
-
-/* READ COMMITTED takes fresh snapshots while runs of older statements are in use. */
-static Err
-run_copy(StoreCursor *cursor, u32 rows)
-{
-    size_t bytes = 0;
-    for (u32 i = 0; i < rows; i++) {
-        bytes += cursor->run_keys[i].bytes + cursor->run_values[i].bytes;
-    }
-    buf_clear(&cursor->run_bytes);
-    Err err = buf_reserve(&cursor->run_bytes, bytes);
-    if (err != OK) return err;
-    u8 *to = cursor->run_bytes.p;
-    for (u32 i = 0; i < rows; i++) {
-        Slice *parts[2] = {&cursor->run_keys[i], &cursor->run_values[i]};
-        for (u32 k = 0; k < 2; k++) {
-            if (parts[k]->bytes > 0) memcpy(to, parts[k]->p, parts[k]->bytes);
-            parts[k]->p = to;
-            to += parts[k]->bytes;
-        }
-    }
-    return OK;
-}
-
-static ALWAYS_INLINE void
-prefetch_ahead(const Place *place, bool backwards)
-{
-    i32 ahead = place->index + (backwards ? -(i32)CURSOR_AHEAD : (i32)CURSOR_AHEAD);
-    if (ahead < 0 || ahead >= (i32)place->leaf->count) return;
-    const Version *version = place->leaf->slot[ahead];
-    __builtin_prefetch(version);
-    __builtin_prefetch((const u8 *)version + 64);
-}
-
-/* Is every key of the leaf within the bound, so that none need be compared? */
-static bool
-leaf_within(const StoreCursor *cursor, const MtreeLeaf *leaf, bool backwards)
-{
-    if (cursor->bound.bytes == 0) return true;
-    const Version *edge = leaf->slot[backwards ? 0 : leaf->count - 1];
-    return !beyond_bound(cursor, version_key(edge), backwards);
-}
-
-/* Gather under one hold of the lock.  *end_out: nothing follows. */
-static u32
-gather(StoreCursor *cursor, Place place, u32 rows_max, size_t bytes_max, bool backwards,
-       bool *end_out)
-{
-    u32 rows = 0, stretch = 0;
-    size_t bytes = 0;
-    const MtreeLeaf *leaf = NULL;
-    bool within = true;
-    Place last = {0};
-    *end_out = false;
-    while (place.leaf != NULL) {
-        if (place.leaf != leaf) {
-            leaf = place.leaf;
-            within = leaf_within(cursor, leaf, backwards);
-        }
-        Version *head = leaf->slot[place.index];
-        if (UNLIKELY(!within) && beyond_bound(cursor, version_key(head), backwards)) {
-            place.leaf = NULL;
-            break;
-        }
-        prefetch_ahead(&place, backwards);
-        Version *version = txn__visible(cursor->txn, head);
-        last = place;
-        stretch++;
-        if (LIKELY(version != NULL && version->kind == VERSION_VALUE)) {
-            cursor->run_keys[rows] = version_key(version);
-            cursor->run_values[rows] = version_value(version);
-            bytes += version->key_bytes + (size_t)version->value_bytes;
-            rows++;
-        }
-        if (rows == rows_max || bytes >= bytes_max || stretch >= CURSOR_STRETCH) break;
-        if (backwards) {
-            place_prev(&place);
-        } else {
-            place_next(&place);
-        }
-    }
-    *end_out = place.leaf == NULL;
-    if (last.leaf != NULL) {
-        position_set(cursor, backwards ? CURSOR_BEFORE : CURSOR_AFTER, last);
-    }
-    return rows;
-}
-
-/* A fetch that met its bound has covered up to the bound, else to where it is. */
-static Err
-note_fetch(StoreCursor *cursor, const Slice *from, bool backwards, bool end)
-{
-    if (!end || cursor->bound.bytes == 0) return note_move(cursor, from, backwards, !end);
-    Slice bound = buf_slice(&cursor->bound);
-    return backwards ? ssi__note_range(cursor->txn, cursor->tree_id, &bound, from)
-                     : ssi__note_range(cursor->txn, cursor->tree_id, from, &bound);
-}
-
-Err
-store_cursor_fetch(StoreCursor *cursor, u32 rows_max, size_t bytes_max, bool backwards,
-                   StoreRun *run_out)
-{
-    *run_out = (StoreRun){.end = true};
-    Err err = move_start(cursor);
-    if (err != OK || cursor->side == CURSOR_NOWHERE || rows_max == 0) return err;
-    rows_max = MIN_OF(rows_max, CURSOR_ROWS_MAX);
-    err = run_reserve(cursor, rows_max);
-    if (err != OK) return txn__fail(cursor->txn, err, "out of memory");
-    u32 rows = 0;
-    bool end = false;
-    u8 from_bytes[STORE_KEY_BYTES_MAX];
-    Slice from = {from_bytes, cursor->key_bytes};
-    if (UNLIKELY(cursor->txn->ssi != NULL)) memcpy(from_bytes, cursor->key, cursor->key_bytes);
-    rt_rwlock_lock_shared(&cursor->tree->lock);
-    while (rows == 0 && !end) {
-        rows = gather(cursor, place_from(cursor, backwards, true), rows_max, bytes_max, backwards,
-                      &end);
-        if (rows > 0 || end) break;
-        rt_rwlock_unlock_shared(&cursor->tree->lock);
-        rt_rwlock_lock_shared(&cursor->tree->lock);
-    }
-    if (cursor->txn->level == STORE_READ_COMMITTED) err = run_copy(cursor, rows);
-    Err usable = txn__usable(cursor->txn);
-    rt_rwlock_unlock_shared(&cursor->tree->lock);
-    if (err != OK) return txn__fail(cursor->txn, err, "out of memory");
-    if (usable != OK) return usable;
-    if (UNLIKELY(cursor->txn->ssi != NULL)) {
-        err = note_fetch(cursor, &from, backwards, end);
-        if (err != OK) return err;
-    }
-    *run_out = (StoreRun){
-        .rows = rows, .key = cursor->run_keys, .value = cursor->run_values, .end = end};
-    return OK;
+    return cursor->current;
 }

@@ -1,35 +1,37 @@
 /*
  * file.c -- the data file's life.
  *
- * Order of things, each step durable before the next: a log generation exists before a head names
- * it; a head names it before a commit is in it; an image is complete before it takes the file's
- * name; the name is durable before log is recycled.
+ * Order of things, each step durable before the next: a log generation exists before a superblock
+ * names it; a superblock names it before a commit is in it; what was read at an opening is written
+ * again before anything is built on it; a checkpoint is complete before log is recycled.
  */
 #include "store/file.h"
 
-#include <stdio.h>
-
+#include "rt/host.h"
 #include "rt/random.h"
 #include "store/recover.h"
 #include "store/wal/wal.h"
 
-#define LOG_START          ((u64)4096)     /* First position of a new store's log. */
-#define CHECKPOINT_BYTES   ((u64)16 << 20) /* Log that is always allowed. */
-#define CHECKPOINT_HARD    4u              /* Times that: commits wait for the checkpoint. */
-#define FETCH_ROWS         2048u
-#define FETCH_BYTES        ((size_t)1 << 20)
+#define LOG_START          ((u64)4096)      /* First position of a new store's log. */
+#define CHECKPOINT_BYTES   ((u64)16 << 20)  /* Log that is always allowed. */
+#define CHECKPOINT_MOST    ((u64)128 << 20) /* And never more, before a checkpoint begins. */
+#define CHECKPOINT_HARD    4u               /* Times that: commits wait for the checkpoint. */
 #define OPEN_TRIES         16u
+#define POOL_BYTES_LEAST   ((u64)8 << 20)
+#define POOL_SHARE         4u /* Of the machine's memory, unless told otherwise. */
 #define SQLITE_MAGIC       "SQLite format 3"
 #define SQLITE_MAGIC_BYTES 16u
+#define IMAGE_MAGIC        "WEFTDB1" /* Of files before format 2. */
 
 static void
 file_free(StoreFile *file)
 {
     if (file == NULL) return;
+    ckpt_free(file->ckpt);
     rt_file_close(file->file);
     rt_dir_close(file->dir);
+    mem_free(file->pinned.states);
     mem_free(file->name);
-    mem_free(file->temp_name);
     mem_free(file);
 }
 
@@ -48,10 +50,7 @@ file_new(const char *path, StoreFile **file_out, ErrMsg *msg)
     Err err = ERR_NOMEM;
     if (file == NULL || dir_name == NULL) goto done;
     file->name = mem_strdup(slash + 1);
-    size_t temp_bytes = strlen(slash + 1) + sizeof("-new");
-    file->temp_name = (char *)mem_alloc(temp_bytes);
-    if (file->name == NULL || file->temp_name == NULL) goto done;
-    snprintf(file->temp_name, temp_bytes, "%s-new", slash + 1);
+    if (file->name == NULL) goto done;
     err = rt_dir_open(dir_name, &file->dir, msg);
     if (err == ERR_NOTFOUND) {
         err = err_set(msg, ERR_CANTOPEN, "unable to open database file: no directory %s", dir_name);
@@ -81,8 +80,7 @@ owned(const StoreFile *file, const RtOwner *owner, ErrMsg *msg)
                    (long long)owner->pid, owner->program[0] == 0 ? "?" : owner->program);
 }
 
-/* Open and own the file; what we own must be what the name means now, for a checkpoint of the
-   former owner may have put a new file there. */
+/* Open and own the file; what we own must be what the name means now. */
 static Err
 file_take(StoreFile *file, const StoreOptions *options, ErrMsg *msg)
 {
@@ -155,9 +153,9 @@ foreign_sqlite(const char *path, ErrMsg *msg)
     return ERR_NOTADB;
 }
 
-/* The file has no head of ours: say what it is. */
+/* The file has no superblock that is whole: say what it is. */
 static Err
-foreign(const Store *store, const StoreFile *file, u64 size_bytes, ErrMsg *msg)
+foreign(const Store *store, const StoreFile *file, bool ours, ErrMsg *msg)
 {
     u8 magic[SQLITE_MAGIC_BYTES] = {0};
     size_t got;
@@ -166,17 +164,17 @@ foreign(const Store *store, const StoreFile *file, u64 size_bytes, ErrMsg *msg)
     if (got == sizeof(magic) && memcmp(magic, SQLITE_MAGIC, sizeof(magic)) == 0) {
         return foreign_sqlite(store->path, msg);
     }
-    bool ours = false;
-    for (u32 copy = 0; copy < 4; copy++) {
-        err = rt_file_read(file->file, copy * (u64)IMAGE_HEAD_BYTES, magic, 8, &got, msg);
+    for (u32 copy = 0; copy < 4 && !ours; copy++) {
+        err = rt_file_read(file->file, copy * (u64)SUPER_COPY_BYTES, magic, 8, &got, msg);
         if (err != OK) return err;
-        ours = ours || (got == 8 && load_u64(magic) == IMAGE_MAGIC);
-    }
-    if (ours || size_bytes < IMAGE_DATA_START) {
-        /* Too short for any file of ours, or with a head that does not stand up. */
-        if (ours) {
-            return err_set(msg, ERR_CORRUPT, "%s is damaged: no head of it is intact", file->name);
+        if (got == 8 && memcmp(magic, IMAGE_MAGIC, sizeof(IMAGE_MAGIC)) == 0) {
+            return err_set(msg, ERR_VERSION, "%s: file format 1 is not supported any more",
+                           file->name);
         }
+    }
+    if (ours) {
+        return err_set(msg, ERR_CORRUPT, "%s is damaged: no superblock of it is intact",
+                       file->name);
     }
     return err_set(msg, ERR_NOTADB, "file is not a database: %s", file->name);
 }
@@ -189,9 +187,30 @@ log_attach(Store *store, StoreFile *file, const WalStart *start, ErrMsg *msg)
     return err == OK ? OK : err_set(msg, err, "out of memory");
 }
 
+/* Frames of the pool for this store. */
+static u32
+frames_of(const StoreOptions *options, u32 page_bytes)
+{
+    u64 bytes = options->pool_bytes;
+    if (bytes == 0) bytes = rt_memory_bytes() / POOL_SHARE;
+    u64 frames = MAX_OF(bytes, POOL_BYTES_LEAST) / page_bytes;
+    return (u32)MIN_OF(frames, (u64)U32_MAX / 2);
+}
+
+static Err
+pool_attach(Store *store, StoreFile *file, u32 frames, ErrMsg *msg)
+{
+    PoolClient client = ckpt_pool_client(file->ckpt);
+    BtreePages pages = ckpt_pages(file->ckpt);
+    u32 page_bytes = ckpt_super(file->ckpt)->page_bytes;
+    Err err = store__pages_open(store, page_bytes, frames, &client, &pages);
+    if (err == OK) err = ckpt_attach(file->ckpt, store->pages_file);
+    return err == OK ? OK : err_set(msg, err, "out of memory");
+}
+
 /* A file without a byte: a store without a row. */
 static Err
-open_empty(Store *store, StoreFile *file, ErrMsg *msg)
+open_empty(Store *store, StoreFile *file, const StoreOptions *options, ErrMsg *msg)
 {
     bool strays;
     WalStart start = {.position = LOG_START, .durable = LOG_START};
@@ -202,56 +221,95 @@ open_empty(Store *store, StoreFile *file, ErrMsg *msg)
                        file->name);
     }
     start.store_id = rt_random_u64() | 1;
-    file->head = (ImageHead){.store_id = start.store_id,
-                             .cut_ts = 1,
-                             .cut_lsn = LOG_START,
-                             .oldest_lsn = LOG_START,
-                             .tree_next = TREE_ROOT + 1};
-    Tree *tree;
-    err = store__tree_make(store, TREE_ROOT, STORE_TREE_BYTES, &tree);
-    if (err != OK) return err_set(msg, err, "out of memory");
-    rt_store_relaxed(&tree->created_ts, 1);
-    return log_attach(store, file, &start, msg);
+    file->is_new = file->name_unsynced = true;
+    u32 page_bytes = store__page_bytes_of(options);
+    u32 frames = frames_of(options, page_bytes);
+    err = ckpt_create(file->file, page_bytes, start.store_id, frames, &file->ckpt, msg);
+    if (err == OK) err = pool_attach(store, file, frames, msg);
+    if (err == OK) err = recover__checkpoint(store, msg);
+    return err == OK ? log_attach(store, file, &start, msg) : err;
 }
 
 /* What was read may lie in the kernel's cache only: before anything is built on it, it is written
    again and synced. */
 static Err
-head_rewrite(StoreFile *file, ErrMsg *msg)
+super_rewrite(StoreFile *file, ErrMsg *msg)
 {
-    Err err = image_head_write(file->file, &file->head, msg);
+    if (PLANT(103)) return OK;
+    Super super = *ckpt_super(file->ckpt);
+    Err err = super_write(file->file, &super, msg);
     return err == OK ? rt_file_sync(file->file, msg) : err;
 }
 
 static Err
-open_image(Store *store, StoreFile *file, ErrMsg *msg)
+open_clean(StoreFile *file, WalStart *start, ErrMsg *msg)
 {
-    const ImageHead *head = &file->head;
-    file->has_image = true;
-    Err err = recover__image(store, file->file, head, msg);
+    const Super *super = ckpt_super(file->ckpt);
+    bool strays;
+    Err err = wal_scan_strays(file->dir, file->name, super->store_id, super->cut_lsn, &strays,
+                              &start->segment_no, msg);
     if (err != OK) return err;
-    WalStart start = {.store_id = head->store_id};
-    if ((head->flags & IMAGE_CLEAN) != 0) {
-        bool strays;
-        err = wal_scan_strays(file->dir, file->name, head->store_id, head->cut_lsn, &strays,
-                              &start.segment_no, msg);
-        if (err != OK) return err;
-        if (strays) {
-            return err_set(msg, ERR_CORRUPT,
-                           "%s is damaged: its log is newer than its head (head lost)", file->name);
-        }
-        start.position = start.durable = head->cut_lsn;
-        return log_attach(store, file, &start, msg);
+    if (strays) {
+        return err_set(msg, ERR_CORRUPT,
+                       "%s is damaged: its log is newer than its superblock (superblock lost)",
+                       file->name);
     }
+    start->position = start->durable = super->cut_lsn;
+    return OK;
+}
+
+static Err
+open_log(Store *store, StoreFile *file, WalStart *start, ErrMsg *msg)
+{
     WalScanEnd end;
-    err = recover__log(store, file->dir, file->name, head, !store->read_only, &end, msg);
+    Err err = recover__log(store, !store->read_only, &end, msg);
     if (err != OK) return err;
     file->has_log = true;
-    start.position = start.durable = end.position;
-    start.previous_generation = end.last_generation;
-    start.segment_no = end.segment_no_next;
-    if (!store->read_only && !PLANT(103)) err = head_rewrite(file, msg);
+    start->position = start->durable = end.position;
+    start->previous_generation = end.last_generation;
+    start->segment_no = end.segment_no_next;
+    return OK;
+}
+
+static Err
+open_super(Store *store, StoreFile *file, const Super *super, const StoreOptions *options,
+           ErrMsg *msg)
+{
+    u32 frames = frames_of(options, super->page_bytes);
+    WalStart start = {.store_id = super->store_id};
+    Err err = ckpt_open(file->file, super, frames, &file->ckpt, msg);
+    if (err == OK && store->read_only) ckpt_set_read_only(file->ckpt);
+    if (err == OK) err = pool_attach(store, file, frames, msg);
+    /* Recovery may write pages to slots that an older superblock names. */
+    if (err == OK && !store->read_only) err = super_rewrite(file, msg);
+    if (err == OK) err = recover__checkpoint(store, msg);
+    if (err != OK) return err;
+    bool is_clean = (super->flags & SUPER_CLEAN) != 0;
+    err = is_clean ? open_clean(file, &start, msg) : open_log(store, file, &start, msg);
     return err == OK ? log_attach(store, file, &start, msg) : err;
+}
+
+/*
+ * Was the file made, and the power lost before its first superblock was whole?  Then nothing was
+ * ever in it: it has no byte beyond the superblocks, and is zeros or bears our magic.  A log that
+ * holds anything is found by who opens it as empty.
+ */
+static Err
+is_unborn(StoreFile *file, u64 size_bytes, bool ours, bool *unborn_out, ErrMsg *msg)
+{
+    *unborn_out = false;
+    if (size_bytes > SUPER_COPIES_BYTES) return OK;
+    u8 *bytes = (u8 *)mem_alloc(SUPER_COPIES_BYTES);
+    if (bytes == NULL) return err_set(msg, ERR_NOMEM, "out of memory");
+    size_t got;
+    Err err = rt_file_read(file->file, 0, bytes, SUPER_COPIES_BYTES, &got, msg);
+    bool zeros = true;
+    for (size_t i = 0; err == OK && i < got; i++) {
+        zeros = zeros && bytes[i] == 0;
+    }
+    *unborn_out = err == OK && (ours || zeros);
+    mem_free(bytes);
+    return err;
 }
 
 Err
@@ -261,148 +319,39 @@ file__open(Store *store, const StoreOptions *options, ErrMsg *msg)
     u64 size_bytes;
     Err err = file_new(store->path, &file, msg);
     if (err != OK) return err;
+    store->file = file;
     err = file_take(file, options, msg);
     if (err == OK) err = rt_file_size(file->file, &size_bytes, msg);
     if (err == OK && size_bytes == 0) {
-        err = open_empty(store, file, msg);
+        err = open_empty(store, file, options, msg);
     } else if (err == OK) {
-        bool found;
-        err = image_head_read(file->file, &file->head, &found, msg);
-        if (err == OK)
-            err = found ? open_image(store, file, msg) : foreign(store, file, size_bytes, msg);
+        Super super;
+        bool found, ours;
+        err = super_read(file->file, &super, &found, &ours, msg);
+        bool unborn = false;
+        if (err == OK && !found) err = is_unborn(file, size_bytes, ours, &unborn, msg);
+        if (err == OK && !found && !unborn) err = foreign(store, file, ours, msg);
+        if (err == OK) {
+            err = unborn ? open_empty(store, file, options, msg)
+                         : open_super(store, file, &super, options, msg);
+        }
     }
-    if (err != OK) {
-        wal_close(store->wal);
-        store->wal = NULL;
-        file_free(file);
-        return err;
-    }
-    rt_store_relaxed(&file->cut_lsn, file->head.cut_lsn);
+    if (err != OK) return err;
+    rt_store_relaxed(&file->cut_lsn, ckpt_super(file->ckpt)->cut_lsn);
     rt_store_relaxed(&file->file_bytes, size_bytes);
-    store->file = file;
+    file->is_open = true;
     return OK;
 }
 
-/* ---- images ---- */
+/* ---- the log's beginning ---- */
 
-static Err
-write_tree(StoreTxn *txn, Tree *tree, StoreCursor *cursor, ImageWriter *writer)
-{
-    Err err = image_writer_tree(writer, tree->id, (StoreTreeKind)tree->kind);
-    if (err != OK) return err;
-    bool found;
-    store_cursor_rebind(cursor, txn, tree->id);
-    err = store_cursor_seek(cursor, STORE_SEEK_FIRST, SLICE_NONE, &found);
-    while (err == OK && found) {
-        StoreRun run;
-        err = store_cursor_fetch(cursor, FETCH_ROWS, FETCH_BYTES, false, &run);
-        for (u32 i = 0; err == OK && i < run.rows; i++) {
-            err = image_writer_row(writer, run.key[i], run.value[i]);
-        }
-        found = !run.end;
-    }
-    return err;
-}
-
-/* All trees that exist in the transaction's snapshot. */
-static Err
-write_trees(Store *store, StoreTxn *txn, ImageWriter *writer)
-{
-    StoreCursor *cursor;
-    Err err = store_cursor_open(txn, TREE_ROOT, &cursor);
-    if (err != OK) return err;
-    u32 end = rt_load_acquire(&store->tree_next);
-    for (TreeId id = 1; id < end && err == OK; id++) {
-        Tree *tree = store__tree(store, id);
-        if (tree == NULL) continue;
-        u64 created = rt_load_acquire(&tree->created_ts);
-        u64 dropped = rt_load_acquire(&tree->dropped_ts);
-        if (created == 0 || created > txn->snapshot) continue;
-        if (dropped != 0 && dropped <= txn->snapshot) continue;
-        err = write_tree(txn, tree, cursor, writer);
-    }
-    store_cursor_close(cursor);
-    return err == OK ? image_writer_end(writer) : err;
-}
-
-/* Fill and sync a new file from the snapshot. */
-static Err
-write_image(Store *store, StoreTxn *txn, RtFile *to, ImageHead *head, ErrMsg *msg)
-{
-    ImageWriter writer;
-    head->image_id = rt_random_u64();
-    Err err = image_writer_start(&writer, to, head->image_id, msg);
-    if (err == OK) err = write_trees(store, txn, &writer);
-    if (err == OK) {
-        head->image_blocks = writer.block_no;
-        head->rows = writer.rows;
-        head->tree_next = rt_load_acquire(&store->tree_next);
-        err = image_head_write(to, head, msg);
-    }
-    if (err == OK) err = rt_file_sync(to, msg);
-    image_writer_free(&writer);
-    return err;
-}
-
-/* What the name means must be durable before anything that only the former file needs goes. */
+/* The name of a new file must be durable before a commit in it is. */
 static Err
 name_sync(StoreFile *file, ErrMsg *msg)
 {
     if (!file->name_unsynced || PLANT(107)) return OK;
     Err err = rt_dir_sync(file->dir, msg);
     if (err == OK) file->name_unsynced = false;
-    return err;
-}
-
-/*
- * Write an image beside the file and give it the file's name.  On OK *head describes the file.
- * On error the old file, its head and the log are as they were.
- */
-static Err
-replace_image(Store *store, StoreTxn *txn, ImageHead *head, ErrMsg *msg)
-{
-    StoreFile *file = store->file;
-    RtFile *temp = NULL;
-    /* A left-over may still be locked by the I/O of the process that died over it. */
-    Err err = rt_file_unlink(file->dir, file->temp_name, NULL);
-    if (err != OK && err != ERR_NOTFOUND) {
-        return err_set(msg, err, "%s cannot be removed", file->temp_name);
-    }
-    err = rt_file_open(file->dir, file->temp_name,
-                       RT_FILE_READ | RT_FILE_WRITE | RT_FILE_CREATE | RT_FILE_EXCLUSIVE, &temp,
-                       msg);
-    if (err != OK) return err;
-    err = rt_file_own(temp, true, NULL, msg);
-    if (err == OK) err = write_image(store, txn, temp, head, msg);
-    if (err == OK) err = rt_file_rename(file->dir, file->temp_name, file->name, msg);
-    if (err != OK) {
-        rt_file_close(temp);
-        Err ignored = rt_file_unlink(file->dir, file->temp_name, NULL);
-        (void)ignored;
-        return err;
-    }
-    /* From here on the new file has the name, whether or not that is durable yet; both files are
-       whole and the log serves either. */
-    rt_file_close(file->file);
-    file->file = temp;
-    file->head = *head;
-    file->has_image = true;
-    u64 size_bytes;
-    if (rt_file_size(temp, &size_bytes, NULL) == OK) {
-        rt_store_relaxed(&file->file_bytes, size_bytes);
-    }
-    file->name_unsynced = true;
-    return name_sync(file, msg);
-}
-
-/* Change the head in place.  The other slot keeps the former one. */
-static Err
-replace_head(StoreFile *file, ImageHead *head, ErrMsg *msg)
-{
-    Err err = image_head_write(file->file, head, msg);
-    if (err == OK) err = rt_file_sync(file->file, msg);
-    if (err == OK) err = name_sync(file, msg);
-    if (err == OK) file->head = *head;
     return err;
 }
 
@@ -420,26 +369,23 @@ file__begin_log(Store *store, ErrMsg *msg)
     Err err = OK;
     if (!wal_is_begun(store->wal)) err = wal_begin(store->wal, msg);
     if (err == OK && !file->has_log) {
-        ImageHead head = file->head;
-        head.sequence++;
-        head.flags &= ~IMAGE_CLEAN;
-        head.log_generation = wal_generation(store->wal);
-        /* Nothing has been committed since the image: its cut moves to where the log starts. */
+        Super super = *ckpt_super(file->ckpt);
+        super.flags &= ~SUPER_CLEAN;
+        super.log_generation = wal_generation(store->wal);
+        /* Nothing has been committed since the checkpoint: its cut moves to where the log
+           starts. */
         rt_latch_acquire(&store->commit_latch);
-        head.cut_lsn = head.oldest_lsn = wal_next(store->wal);
+        super.cut_lsn = super.oldest_lsn = wal_next(store->wal);
         rt_latch_release(&store->commit_latch);
-        if (file->has_image) {
-            err = replace_head(file, &head, msg);
-        } else {
-            StoreTxn *txn;
-            u64 cut_lsn, oldest_lsn;
-            err = txn__begin_at_cut(store, &txn, &cut_lsn, &oldest_lsn);
-            if (err == OK) {
-                err = replace_image(store, txn, &head, msg);
-                store_txn_rollback(txn);
-            }
+        if (file->is_new) super.cut_ts = 1;
+        super.tree_next = MAX_OF(super.tree_next, TREE_ROOT + 1);
+        err = ckpt_write_super(file->ckpt, &super, msg);
+        if (err == OK) err = name_sync(file, msg);
+        if (err == OK) {
+            file->has_log = true;
+            file->is_new = false;
+            rt_store_relaxed(&file->cut_lsn, super.cut_lsn);
         }
-        if (err == OK) file->has_log = true;
     }
     if (err == OK || PLANT(110)) rt_store_release(&file->log_ready, 1);
     rt_mutex_unlock(&file->mutex);
@@ -448,34 +394,13 @@ file__begin_log(Store *store, ErrMsg *msg)
 
 /* ---- checkpoints ---- */
 
-static Err
-checkpoint_run(Store *store, bool closing, ErrMsg *msg)
+static void
+note_file_bytes(StoreFile *file)
 {
-    StoreFile *file = store->file;
-    StoreTxn *txn;
-    ImageHead head = file->head;
-    Err err = txn__begin_at_cut(store, &txn, &head.cut_lsn, &head.oldest_lsn);
-    if (err != OK) return err_set(msg, err, "out of memory");
-    head.cut_ts = txn->snapshot;
-    head.sequence++;
-    if (file__log_is_ready(store)) {
-        head.log_generation = wal_generation(store->wal);
-        if (!PLANT(106)) err = wal_flush(store->wal, head.cut_lsn, true);
-        if (err != OK) err_set(msg, err, "%s", wal_failure_text(store->wal, err));
+    u64 size_bytes;
+    if (rt_file_size(file->file, &size_bytes, NULL) == OK) {
+        rt_store_relaxed(&file->file_bytes, size_bytes);
     }
-    if (closing) {
-        head.flags |= IMAGE_CLEAN;
-        head.oldest_lsn = head.cut_lsn;
-    }
-    bool same = closing && head.cut_lsn == file->head.cut_lsn && file->has_image;
-    if (err == OK) {
-        err = same ? replace_head(file, &head, msg) : replace_image(store, txn, &head, msg);
-    }
-    store_txn_rollback(txn);
-    if (err != OK) return err;
-    rt_store_relaxed(&file->cut_lsn, head.cut_lsn);
-    if (file__log_is_ready(store)) wal_recycle(store->wal, head.oldest_lsn);
-    return OK;
 }
 
 Err
@@ -486,14 +411,22 @@ file__checkpoint(Store *store, bool closing, ErrMsg *msg)
     if (store__failed(store)) {
         return err_set(msg, ERR_IO, "the log has failed; the store must be opened again");
     }
-    if (!closing && !file__log_is_ready(store)) {
-        if (!file->has_log) return OK; /* Nothing has changed since the image. */
+    if (!file__log_is_ready(store)) {
+        if (!file->has_log) return OK; /* Nothing has changed since the last one. */
         Err err = file__begin_log(store, msg);
         if (err != OK) return err;
     }
     u64 started_ns = rt_now_ns();
+    CkptClient client = checkpoint__client(store);
     rt_mutex_lock(&file->mutex);
-    Err err = checkpoint_run(store, closing, msg);
+    Err err = ckpt_run(file->ckpt, &client, closing ? SUPER_CLEAN : 0, msg);
+    if (err == OK) {
+        const Super *super = ckpt_super(file->ckpt);
+        rt_store_relaxed(&file->cut_lsn, super->cut_lsn);
+        wal_recycle(store->wal, super->oldest_lsn);
+        ckpt_trim(file->ckpt);
+        note_file_bytes(file);
+    }
     rt_mutex_unlock(&file->mutex);
     if (err != OK) return err;
     rt_fetch_add(&store->counters.checkpoints, 1);
@@ -501,13 +434,20 @@ file__checkpoint(Store *store, bool closing, ErrMsg *msg)
     return OK;
 }
 
+/* Log that may gather before a checkpoint begins. */
+static u64
+log_allowed(const StoreFile *file)
+{
+    u64 share = rt_load_relaxed(&file->file_bytes) / 4;
+    return MIN_OF(MAX_OF(CHECKPOINT_BYTES, share), CHECKPOINT_MOST);
+}
+
 bool
 file__is_due(const Store *store)
 {
     const StoreFile *file = store->file;
     if (file == NULL || store->wal == NULL || store__failed(store)) return false;
-    u64 allowed = MAX_OF(CHECKPOINT_BYTES, rt_load_relaxed(&file->file_bytes));
-    return wal_bytes_since(store->wal, rt_load_relaxed(&file->cut_lsn)) > allowed;
+    return wal_bytes_since(store->wal, rt_load_relaxed(&file->cut_lsn)) > log_allowed(file);
 }
 
 static void
@@ -561,7 +501,7 @@ file__checkpoint_soon(Store *store)
         rt_mutex_unlock(&file->helper_mutex);
         return;
     }
-    u64 allowed = MAX_OF(CHECKPOINT_BYTES, rt_load_relaxed(&file->file_bytes));
+    u64 allowed = log_allowed(file);
     if (wal_bytes_since(store->wal, rt_load_relaxed(&file->cut_lsn)) < allowed * CHECKPOINT_HARD) {
         return;
     }
@@ -571,26 +511,33 @@ file__checkpoint_soon(Store *store)
 }
 
 void
-file__close(Store *store)
+file__finish(Store *store)
 {
     StoreFile *file = store->file;
-    if (file == NULL) return;
+    if (file == NULL || !file->is_open) return;
     rt_mutex_lock(&file->helper_mutex);
     file->helper_stops = true;
     rt_cond_signal(&file->helper_cond);
     rt_mutex_unlock(&file->helper_mutex);
     rt_thread_join(file->helper);
+    file->helper = NULL;
     bool changed = file->has_log && !store->read_only;
-    if (changed && !store__failed(store)) {
-        ErrMsg msg = {0};
-        Err err = file__checkpoint(store, true, &msg);
-        if (err == OK) err = wal_remove_all(file->dir, file->name, &msg);
-        if (err != OK) {
-            /* Nothing is lost: the next open recovers. */
-            log_line(LOG_WARN, "closing %s: %s", store->path, err_message(&msg));
-        }
-        err_clear(&msg);
+    while (settle__run(store, U64_MAX)) {
     }
-    file_free(file);
+    if (!changed || store__failed(store) || ckpt_has_failed(file->ckpt)) return;
+    ErrMsg msg = {0};
+    Err err = file__checkpoint(store, true, &msg);
+    if (err == OK) err = wal_remove_all(file->dir, file->name, &msg);
+    if (err != OK) {
+        /* Nothing is lost: the next open recovers. */
+        log_line(LOG_WARN, "closing %s: %s", store->path, err_message(&msg));
+    }
+    err_clear(&msg);
+}
+
+void
+file__close(Store *store)
+{
+    file_free(store->file);
     store->file = NULL;
 }

@@ -1,12 +1,35 @@
 /*
  * read.c -- single keys, counts and estimates.
  *
- * What a reader gets back points into versions: they never change, and a version that a live
- * snapshot sees, or that the transaction wrote itself, is not freed before that snapshot or
- * transaction has ended.  So nothing is copied, however long the value.
+ * Values are copied out of the pages while they are viewed, and counted only if the view held: what
+ * the caller gets lies in the transaction's own memory and stays until the next such call.
  */
-#include "store/store_private.h"
 #include "store/txn/ssi.h"
+#include "store/version/row.h"
+
+/* Read a long value into the buffer that holds its reference.  *gone_out: it went meanwhile. */
+static Err
+long_fetch(StoreTxn *txn, Buf *buf, Slice *value_io, bool *gone_out)
+{
+    LongRef ref;
+    ASSERT(value_io->bytes == sizeof(ref));
+    memcpy(&ref, value_io->p, sizeof(ref));
+    buf_clear(buf);
+    Err err = buf_reserve(buf, ROW_LEAD_BYTES + (size_t)ref.bytes);
+    if (err == OK) {
+        err = long_read(txn->store, &ref, 0, buf->p + ROW_LEAD_BYTES, ref.bytes, gone_out);
+    }
+    *value_io = (Slice){buf->p + ROW_LEAD_BYTES, ref.bytes};
+    return err;
+}
+
+/* A leaf could not be come by; a tree whose pages are gone is empty. */
+static Err
+leaf_failed(StoreTxn *txn, const Tree *tree, Err err)
+{
+    if (rt_load_acquire(&tree->gone) != 0) return txn__usable(txn);
+    return txn__fail(txn, err, "%s", err_text(err));
+}
 
 Err
 store_get(StoreTxn *txn, TreeId tree_id, Slice key, bool *found_out, Slice *value_out)
@@ -19,99 +42,180 @@ store_get(StoreTxn *txn, TreeId tree_id, Slice key, bool *found_out, Slice *valu
         Err noted = ssi__note_key(txn, tree_id, key);
         if (noted != OK) return noted;
     }
-    u32 index;
-    bool exact;
-    rt_rwlock_lock_shared(&tree->lock);
-    const MtreeLeaf *leaf = mtree_look(&tree->map, key, &index, &exact);
-    Version *version = exact ? txn__visible(txn, leaf->slot[index]) : NULL;
-    Err err = txn__usable(txn);
-    rt_rwlock_unlock_shared(&tree->lock);
-    if (UNLIKELY(err != OK)) return err;
-    if (version != NULL && version->kind == VERSION_VALUE) {
-        *found_out = true;
-        *value_out = version_value(version);
+    Err err = row_room(txn->store, &txn->got);
+    if (UNLIKELY(err != OK)) return txn__fail(txn, err, "out of memory");
+    u8 *to = txn->got.p + ROW_LEAD_BYTES;
+    RowSeen seen;
+    for (;;) {
+        PageView view;
+        err = btree_leaf_view(&tree->map, BTREE_AT, key, false, &view);
+        if (UNLIKELY(err != OK)) return leaf_failed(txn, tree, err);
+        Node node = btree_node(&tree->map, &view);
+        bool exact;
+        u32 slot = node_find(node, key, &exact);
+        seen.found = false;
+        seen.lsn = 0;
+        if (exact) row_see(txn, tree, node, slot, key, to, &seen);
+        if (LIKELY(pool_view_end(&view))) break;
+        rt_fetch_add(&tree->map.restarts, 1);
     }
+    if (UNLIKELY(seen.lsn != 0)) txn__raise_dep(txn, seen.lsn);
+    err = txn__usable(txn);
+    if (UNLIKELY(err != OK) || !seen.found) return err;
+    if (UNLIKELY(seen.is_long)) {
+        bool gone;
+        err = long_fetch(txn, &txn->got, &seen.value, &gone);
+        if (err == OK && gone) err = ERR_CORRUPT; /* Our snapshot should have kept it. */
+        if (err != OK) return txn__fail(txn, err, "%s", err_text(err));
+    }
+    *found_out = true;
+    *value_out = seen.value;
     return OK;
 }
 
-/* Judge the newest version under the shared tree lock; *holder_out as in write.c. */
-static Err
-newest_try(StoreTxn *txn, Tree *tree, Slice key, bool *found_out, bool *newer_out,
-           TxnState **holder_out)
-{
-    Store *store = txn->store;
-    Err err = OK;
-    u32 index;
-    bool exact;
-    *holder_out = NULL;
-    *found_out = *newer_out = false;
-    rt_rwlock_lock_shared(&tree->lock);
-    const MtreeLeaf *leaf = mtree_look(&tree->map, key, &index, &exact);
-    Version *version = exact ? leaf->slot[index] : NULL;
-    while (version != NULL && version->kind == VERSION_LOCK) {
-        version = version->older;
-    }
-    TxnState *writer = version == NULL ? NULL : version->writer;
-    if (writer != NULL && writer != txn->state) {
-        if (rt_load_acquire(&writer->status) == TXN_RUNNING) {
-            rt_latch_acquire(&store->wait_latch);
-            if (writer->txn != NULL) {
-                *holder_out = writer;
-                goto done;
-            }
-            rt_latch_release(&store->wait_latch);
-        }
-        txn__raise_dep(txn, writer);
-        *newer_out = rt_load_acquire(&writer->status) > txn->snapshot;
-    }
-    if (version != NULL && version->kind == VERSION_VALUE) {
-        *found_out = true;
-        buf_clear(&txn->copy);
-        Slice value = version_value(version);
-        err = buf_append(&txn->copy, value.p, value.bytes);
-    }
+/* The newest version of a key, as it was at one instant. */
+typedef struct Newest {
+    bool found, is_long;
+    Slice value;
+    u64 writer;
+    TxnSeen seen;
+} Newest;
 
-done:
-    rt_rwlock_unlock_shared(&tree->lock);
-    return err == OK ? txn__usable(txn) : txn__fail(txn, err, "out of memory");
+/* Look at it; whoever wrote it may still run. */
+static Err
+newest_look(StoreTxn *txn, Tree *tree, Slice key, u64 hash, Newest *newest_out)
+{
+    Newest *newest = newest_out;
+    u8 *to = txn->got_newest.p + ROW_LEAD_BYTES;
+    for (;;) {
+        PageView view;
+        Err err = btree_leaf_view(&tree->map, BTREE_AT, key, false, &view);
+        *newest = (Newest){0};
+        if (err != OK) return err;
+        Node node = btree_node(&tree->map, &view);
+        bool exact;
+        u32 slot = node_find(node, key, &exact);
+        if (exact) {
+            newest->writer = row_writer(txn->store, tree, node, slot, key, hash);
+            if (newest->writer != 0) {
+                newest->seen = txn_table_look(&txn->store->states, newest->writer);
+            }
+            u8 flags = NODE_LOAD(node_slots(node)[slot].flags);
+            Slice value = node_read_value(node, slot);
+            memcpy(to, value.p, value.bytes);
+            newest->found = (flags & NODE_SLOT_TOMBSTONE) == 0;
+            newest->is_long = (flags & NODE_SLOT_LONG) != 0;
+            newest->value = (Slice){to, value.bytes};
+        }
+        if (pool_view_end(&view)) return OK;
+    }
 }
 
 Err
 store_get_newest(StoreTxn *txn, TreeId tree_id, Slice key, bool *found_out, bool *newer_out,
                  Slice *value_out)
 {
-    Tree *tree = store__tree(txn->store, tree_id);
+    Store *store = txn->store;
+    Tree *tree = store__tree(store, tree_id);
     *found_out = *newer_out = false;
     if (UNLIKELY(tree == NULL)) return txn__fail(txn, ERR_MISUSE, "no such tree: %u", tree_id);
     if (txn__state(txn) == NULL) return txn__fail(txn, ERR_NOMEM, "out of memory");
     txn->touched = true;
-    if (txn->ssi != NULL) {
-        Err noted = ssi__note_key(txn, tree_id, key);
-        if (noted != OK) return noted;
-    }
-    for (;;) {
-        TxnState *holder;
-        Err err = newest_try(txn, tree, key, found_out, newer_out, &holder);
-        if (holder == NULL) {
-            if (err == OK && *newer_out && txn->ssi != NULL) {
-                err = txn__fail(txn, ERR_BUSY_SNAPSHOT,
-                                "could not serialize access due to concurrent update");
+    Err err = OK;
+    if (txn->ssi != NULL) err = ssi__note_key(txn, tree_id, key);
+    if (err != OK) return err;
+    u64 hash = version_hash(tree_id, key);
+    Newest newest;
+    for (bool gone = true; gone;) {
+        gone = false;
+        err = row_room(store, &txn->got_newest);
+        if (err != OK) return txn__fail(txn, err, "out of memory");
+        err = newest_look(txn, tree, key, hash, &newest);
+        if (err != OK) return leaf_failed(txn, tree, err);
+        bool others = newest.seen.state != NULL && newest.seen.state != txn->state;
+        if (others && newest.seen.status == TXN_RUNNING) {
+            gone = true;
+            rt_latch_acquire(&store->wait_latch);
+            if (!wait__runs(newest.seen.state, newest.writer)) {
+                rt_latch_release(&store->wait_latch);
+                continue;
             }
-            if (err == OK && *found_out) *value_out = buf_slice(&txn->copy);
-            return err;
+            u64 deadline_ns = txn->wait_ns == 0 ? 0 : rt_deadline_after(txn->wait_ns);
+            err = wait__for(txn, newest.seen.state, WAIT_RESOURCE_ALL, deadline_ns, "a row");
+            if (err != OK) return err;
+            continue;
         }
-        if (err != OK) {
-            rt_latch_release(&txn->store->wait_latch);
-            return err;
+        if (others) {
+            txn__raise_dep(txn, newest.seen.lsn);
+            *newer_out = newest.seen.status > txn->snapshot;
         }
-        u64 deadline_ns = txn->wait_ns == 0 ? 0 : rt_deadline_after(txn->wait_ns);
-        err = wait__for(txn, holder, WAIT_RESOURCE_ALL, deadline_ns, "a row");
-        if (err != OK) return err;
+        /* A version that no snapshot sees may go while its long value is read: then look again. */
+        if (newest.found && newest.is_long) {
+            err = long_fetch(txn, &txn->got_newest, &newest.value, &gone);
+            if (err != OK) return txn__fail(txn, err, "%s", err_text(err));
+        }
     }
+    err = txn__usable(txn);
+    if (err != OK) return err;
+    if (*newer_out && txn->ssi != NULL) {
+        return txn__fail(txn, ERR_BUSY_SNAPSHOT,
+                         "could not serialize access due to concurrent update");
+    }
+    *found_out = newest.found;
+    if (newest.found) *value_out = newest.value;
+    return OK;
 }
 
-/* Slots looked at under one hold of the tree lock. */
-#define COUNT_STRETCH 4096u
+/* ---- counting ---- */
+
+/* Entries of a leaf that the transaction sees, one by one. */
+static u32
+count_slots(StoreTxn *txn, const Tree *tree, Node node, u8 *space, u64 *lsn_io)
+{
+    u8 key_bytes[STORE_KEY_BYTES_MAX];
+    u32 rows = 0;
+    u32 most = (node.bytes - NODE_HEAD_BYTES) / (u32)sizeof(NodeSlot);
+    u32 count = NODE_LOAD(node_head(node)->count);
+    for (u32 i = 0; i < MIN_OF(count, most); i++) {
+        Slice key = {key_bytes, node_read_key(node, i, key_bytes)};
+        RowSeen seen;
+        row_see(txn, tree, node, i, key, space, &seen);
+        rows += seen.found;
+        *lsn_io = MAX_OF(*lsn_io, seen.lsn);
+    }
+    return rows;
+}
+
+/* Count the leaf that begins at `low_io`, and go on to where the next begins.  *more_out: there is
+   one. */
+static Err
+count_leaf(StoreTxn *txn, Tree *tree, u8 low[STORE_KEY_BYTES_MAX], u32 *low_bytes_io, u64 *rows_io,
+           bool *more_out)
+{
+    for (;;) {
+        PageView view;
+        Slice at = {low, *low_bytes_io};
+        Err err = btree_leaf_view(&tree->map, BTREE_AT, at, true, &view);
+        if (err != OK) return err;
+        Node node = btree_node(&tree->map, &view);
+        u64 lsn;
+        u32 rows = node_head(node)->live;
+        if (!row_leaf_stands(txn, node, &lsn)) {
+            rows = count_slots(txn, tree, node, txn->got.p, &lsn);
+        }
+        u8 high[STORE_KEY_BYTES_MAX];
+        NodeFences fences = node_fences(node);
+        size_t high_bytes = fences.has_high ? MIN_OF(fences.high.bytes, sizeof(high)) : 0;
+        if (high_bytes > 0) memcpy(high, fences.high.p, high_bytes);
+        *more_out = fences.has_high;
+        if (!pool_view_end(&view)) continue;
+        txn__raise_dep(txn, lsn);
+        *rows_io += rows;
+        memcpy(low, high, high_bytes);
+        *low_bytes_io = (u32)high_bytes;
+        return OK;
+    }
+}
 
 Err
 store_count(StoreTxn *txn, TreeId tree_id, u64 *rows_out)
@@ -124,60 +228,38 @@ store_count(StoreTxn *txn, TreeId tree_id, u64 *rows_out)
         Err noted = ssi__note_range(txn, tree_id, NULL, NULL);
         if (noted != OK) return noted;
     }
-    rt_rwlock_lock_shared(&tree->lock);
-    if (tree->unsettled == 0) {
-        *rows_out = tree->map.slots; /* Settled tombstones are gone with their slots. */
-        Err err = txn__usable(txn);
-        rt_rwlock_unlock_shared(&tree->lock);
-        return err;
-    }
+    Err err = row_room(txn->store, &txn->got);
+    if (err != OK) return txn__fail(txn, err, "out of memory");
     u64 rows = 0;
-    u32 index = 0, stretch = 0;
-    const MtreeLeaf *leaf = tree->map.first;
-    u8 key_copy[STORE_KEY_BYTES_MAX];
-    while (leaf != NULL) {
-        for (; index < leaf->count; index++) {
-            const Version *version = txn__visible(txn, leaf->slot[index]);
-            rows += version != NULL && version->kind == VERSION_VALUE;
+    u8 low[STORE_KEY_BYTES_MAX];
+    u32 low_bytes = 0;
+    for (bool more = true; more;) {
+        err = count_leaf(txn, tree, low, &low_bytes, &rows, &more);
+        if (err != OK) return leaf_failed(txn, tree, err);
+        if (UNLIKELY(rt_load_relaxed(&txn->interrupted) != 0)) {
+            return txn__fail(txn, ERR_INTERRUPT, "interrupted");
         }
-        stretch += leaf->count;
-        index = 0;
-        const MtreeLeaf *next = leaf->next;
-        if (next != NULL && stretch >= COUNT_STRETCH) {
-            /* Let writers in; go on behind the last key seen. */
-            Slice key = version_key(leaf->slot[leaf->count - 1]);
-            memcpy(key_copy, key.p, key.bytes);
-            key.p = key_copy;
-            rt_rwlock_unlock_shared(&tree->lock);
-            rt_rwlock_lock_shared(&tree->lock);
-            bool exact;
-            next = mtree_look(&tree->map, key, &index, &exact);
-            if (exact) index++;
-            stretch = 0;
-        }
-        leaf = next;
     }
-    Err err = txn__usable(txn);
-    rt_rwlock_unlock_shared(&tree->lock);
     *rows_out = rows;
-    return err;
+    return txn__usable(txn);
 }
 
 u64
 store_estimate_rows(Store *store, TreeId tree_id)
 {
     Tree *tree = store__tree(store, tree_id);
-    return tree == NULL ? 0 : rt_load_relaxed(&tree->slots);
+    if (tree == NULL || rt_load_acquire(&tree->gone) != 0) return 0;
+    return rt_load_relaxed(&tree->slots);
 }
 
 f64
 store_estimate_fraction(Store *store, TreeId tree_id, Slice low, Slice high)
 {
     Tree *tree = store__tree(store, tree_id);
-    if (tree == NULL) return 0.0;
-    rt_rwlock_lock_shared(&tree->lock);
-    f64 from = low.bytes == 0 ? 0.0 : mtree_fraction_below(&tree->map, low);
-    f64 to = high.bytes == 0 ? 1.0 : mtree_fraction_below(&tree->map, high);
-    rt_rwlock_unlock_shared(&tree->lock);
-    return to > from ? to - from : 0.0;
+    if (tree == NULL || rt_load_acquire(&tree->gone) != 0) return 0.0;
+    f64 from = 0.0, to = 1.0;
+    Err err = OK;
+    if (low.bytes > 0) err = btree_fraction_below(&tree->map, low, &from);
+    if (err == OK && high.bytes > 0) err = btree_fraction_below(&tree->map, high, &to);
+    return err == OK && to > from ? to - from : 0.0;
 }

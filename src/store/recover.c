@@ -1,83 +1,222 @@
 /*
- * recover.c -- image, then redo.
+ * recover.c -- the checkpoint, then its undo, then redo.
  *
- * The image holds exactly what was committed up to its cut; commit records that begin at or after
- * the cut's position are applied in order.  Nobody else sees the store yet, so everything is put
- * in as settled.  A transaction's pieces are gathered by its id; a piece at offset 0 starts anew
- * (a commit may have been tried twice), and a new generation forgets all unfinished ones, because
- * ids start again.
+ * The pages hold what operations up to the cut have done, whether committed or not; what was open
+ * at the cut is undone first.  Then the commit records that begin at or after the cut's position
+ * are applied in order.  Nobody else sees the store yet, so everything is put in as settled; the
+ * writers that pages of the earlier life name are wiped when those are loaded.
+ *
+ * A transaction's pieces are gathered by its id; a piece at offset 0 starts anew (a commit may have
+ * been tried twice), and a new generation forgets all unfinished ones, because ids start again.
  */
 #include "store/recover.h"
 
+#include "store/checkpoint.h"
+#include "store/file.h"
 #include "store/txn/redo.h"
+#include "store/version/row.h"
 
-/* ---- image ---- */
-
-typedef struct Loader {
-    Store *store;
-    Tree *tree;
-} Loader;
-
-static Version *
-version_settled(Store *store, Tree *tree, Slice key, Slice value)
+static LongRef
+long_ref_of(Slice value)
 {
-    Version *version = version_new(VERSION_VALUE, key, value);
-    if (version == NULL) return NULL;
-    version->tree = tree->id;
-    u64 cost = version_cost(version);
-    rt_fetch_add(&tree->bytes, cost);
-    rt_fetch_add(&store->counters.versions_live, 1);
-    rt_fetch_add(&store->counters.version_bytes, cost);
-    return version;
+    LongRef ref = {0};
+    ASSERT(value.bytes == sizeof(ref));
+    memcpy(&ref, value.p, sizeof(ref));
+    return ref;
 }
 
-static Err
-load_tree(void *arg, TreeId id, StoreTreeKind kind)
-{
-    Loader *loader = (Loader *)arg;
-    if (store__tree(loader->store, id) != NULL) return ERR_CORRUPT;
-    Err err = store__tree_make(loader->store, id, kind, &loader->tree);
-    if (err == OK) rt_store_relaxed(&loader->tree->created_ts, 1);
-    return err == ERR_LIMIT ? ERR_CORRUPT : err;
-}
+/* ---- trees ---- */
 
+/* Free every page of the tree that can be reached; some may be gone already. */
 static Err
-load_row(void *arg, Slice key, Slice value)
+tree_free(Store *store, Tree *tree)
 {
-    Loader *loader = (Loader *)arg;
-    Tree *tree = loader->tree;
-    if (tree->kind == STORE_TREE_INT && key.bytes != 8) return ERR_CORRUPT;
-    MtreePath path;
-    mtree_find(&tree->map, key, &path);
-    bool rises = path.leaf == NULL ||
-                 (path.leaf == tree->map.last && path.index == path.leaf->count);
-    if (!rises) return ERR_CORRUPT;
-    Version *version = version_settled(loader->store, tree, key, value);
-    if (version == NULL) return ERR_NOMEM;
-    Err err = mtree_insert(&tree->map, &path, version);
-    if (err != OK) {
-        settle__free_version(loader->store, tree, version);
-        return err;
+    Buf ids = {0};
+    Err err = buf_append(&ids, &tree->map.root, sizeof(u32));
+    while (err == OK && ids.bytes > 0) {
+        PageView view;
+        ids.bytes -= sizeof(u32);
+        err = pool_latch(store->pages_file, load_u32(ids.p + ids.bytes), &view);
+        if (err == ERR_NOTFOUND) {
+            err = OK;
+            continue;
+        }
+        if (err != OK) break;
+        Node node = btree_node(&tree->map, &view);
+        const NodeHead *head = node_head(node);
+        if (head->tree_id != tree->id) {
+            pool_unlatch(&view, false, false); /* The id is another tree's by now. */
+            continue;
+        }
+        if (head->right != NODE_PAGE_NONE) err = buf_append(&ids, &head->right, sizeof(u32));
+        for (u32 i = 0; i < head->count && err == OK && head->level > 0; i++) {
+            err = buf_append(&ids, &node_slots(node)[i].child, sizeof(u32));
+        }
+        if (err == OK && head->level > 0) err = buf_append(&ids, &head->child_low, sizeof(u32));
+        Buf refs = {0};
+        for (u32 i = 0; i < head->count && err == OK && head->level == 0; i++) {
+            if ((node_slots(node)[i].flags & NODE_SLOT_LONG) == 0) continue;
+            Slice ref = node_read_value(node, i);
+            err = buf_append(&refs, ref.p, ref.bytes);
+        }
+        if (err == OK) {
+            store__page_drop(store, &view);
+        } else {
+            pool_unlatch(&view, false, false);
+        }
+        for (size_t at = 0; err == OK && at < refs.bytes; at += sizeof(LongRef)) {
+            LongRef ref = long_ref_of((Slice){refs.p + at, sizeof(LongRef)});
+            long_free(store, &ref);
+        }
+        buf_free(&refs);
     }
-    rt_store_relaxed(&tree->slots, tree->map.slots);
-    return OK;
+    buf_free(&ids);
+    rt_store_relaxed(&tree->gone, 1);
+    rt_store_relaxed(&tree->slots, 0);
+    return err;
+}
+
+/* ---- the description ---- */
+
+typedef struct Described {
+    Store *store;
+    CkptReader *reader;
+    Buf dropped; /* Tree ids. */
+    Buf scratch;
+    ErrMsg *msg;
+} Described;
+
+static Err
+damaged(const Described *d, const char *what)
+{
+    return err_set(d->msg, ERR_CORRUPT, "%s is damaged: the description of its checkpoint %s",
+                   d->store->path, what);
+}
+
+static Err
+read_tree(Described *d)
+{
+    DescribedTree described;
+    Store *store = d->store;
+    Err err = ckpt_reader_get(d->reader, &described, sizeof(described), d->msg);
+    if (err != OK) return err;
+    if (described.kind > STORE_TREE_INT || store__tree(store, described.id) != NULL) {
+        return damaged(d, "names a tree wrongly");
+    }
+    Tree *tree;
+    err = store__tree_adopt(store, described.id, (StoreTreeKind)described.kind, described.root,
+                            &tree);
+    if (err != OK) return err == ERR_LIMIT ? damaged(d, "names a tree wrongly") : err;
+    rt_store_relaxed(&tree->created_ts, 1);
+    rt_store_relaxed(&tree->slots, described.slots);
+    rt_store_relaxed(&tree->number, described.number);
+    return described.is_dropped ? buf_append(&d->dropped, &described.id, sizeof(u32)) : OK;
+}
+
+static Err
+undo_one(Described *d, const DescribedUndo *undo, Slice key, Slice image)
+{
+    Store *store = d->store;
+    Tree *tree = store__tree(store, undo->tree);
+    if (tree == NULL) return damaged(d, "undoes a row of no tree");
+    if (undo->kind == UNDO_TREE_CREATE) return buf_append(&d->dropped, &undo->tree, sizeof(u32));
+    if (undo->kind == UNDO_TREE_DROP) return OK;
+    bool restores = undo->kind == UNDO_BEFORE && (undo->slot_flags & NODE_SLOT_TOMBSTONE) == 0;
+    u8 flags = undo->slot_flags & NODE_SLOT_LONG;
+    if (flags != 0 && image.bytes != sizeof(LongRef)) {
+        return damaged(d, "has a long value of wrong form");
+    }
+    return restores ? row_restore_settled(store, tree, key, image, flags, &d->scratch)
+                    : row_remove_settled(store, tree, key);
+}
+
+static Err
+read_undo(Described *d)
+{
+    DescribedUndo undo;
+    u8 *bytes = NULL;
+    Err err = ckpt_reader_get(d->reader, &undo, sizeof(undo), d->msg);
+    if (err != OK) return err;
+    if (undo.key_bytes > STORE_KEY_BYTES_MAX || undo.image_bytes > d->store->page_bytes) {
+        return damaged(d, "undoes a row too long");
+    }
+    size_t count = (size_t)undo.key_bytes + undo.image_bytes;
+    bytes = (u8 *)mem_alloc(count + 1);
+    if (bytes == NULL) return ERR_NOMEM;
+    err = ckpt_reader_get(d->reader, bytes, count, d->msg);
+    if (err == OK) {
+        err = undo_one(d, &undo, (Slice){bytes, undo.key_bytes},
+                       (Slice){bytes + undo.key_bytes, undo.image_bytes});
+    }
+    mem_free(bytes);
+    return err;
+}
+
+static Err
+read_long(Described *d)
+{
+    LongRef ref;
+    Err err = ckpt_reader_get(d->reader, &ref, sizeof(ref), d->msg);
+    if (err == OK) long_free(d->store, &ref);
+    return err;
+}
+
+static Err
+read_things(Described *d)
+{
+    DescribedStart start;
+    u8 kind = DESCRIBED_END;
+    Err err = ckpt_reader_get(d->reader, &start, sizeof(start), d->msg);
+    if (err == OK && start.version != DESCRIBED_VERSION) err = damaged(d, "is of a newer version");
+    rt_store_relaxed(&d->store->long_serial, start.long_serial);
+    do {
+        if (err == OK) err = ckpt_reader_get(d->reader, &kind, 1, d->msg);
+        if (err != OK || kind == DESCRIBED_END) break;
+        switch (kind) {
+        case DESCRIBED_TREE: err = read_tree(d); break;
+        case DESCRIBED_UNDO: err = read_undo(d); break;
+        case DESCRIBED_LONG: err = read_long(d); break;
+        default: err = damaged(d, "holds something unknown"); break;
+        }
+    } while (err == OK);
+    for (size_t at = 0; err == OK && at < d->dropped.bytes; at += sizeof(u32)) {
+        err = tree_free(d->store, store__tree(d->store, load_u32(d->dropped.p + at)));
+    }
+    return err;
+}
+
+/* An error of the store's own, in words. */
+static Err
+explained(Store *store, Err err, ErrMsg *msg)
+{
+    if (err == OK || (msg != NULL && msg->err != OK)) return err;
+    if (err == ERR_NOMEM) return err_set(msg, err, "out of memory");
+    return err_set(msg, err, "%s cannot be recovered", store->path);
 }
 
 Err
-recover__image(Store *store, RtFile *file, const ImageHead *head, ErrMsg *msg)
+recover__checkpoint(Store *store, ErrMsg *msg)
 {
-    Loader loader = {.store = store};
-    ImageSink sink = {.arg = &loader, .tree = load_tree, .row = load_row};
-    Err err = image_read(file, head, &sink, msg);
-    if (err == ERR_NOMEM) return err_set(msg, err, "out of memory");
-    if (err != OK) return err;
-    if (store__tree(store, TREE_ROOT) == NULL) {
-        return err_set(msg, ERR_CORRUPT, "%s is damaged: the root tree is missing",
-                       rt_file_name(file));
+    Described d = {.store = store, .msg = msg};
+    const Super *super = ckpt_super(store->file->ckpt);
+    rt_store_relaxed(&store->tree_next, MAX_OF(super->tree_next, TREE_ROOT + 1));
+    rt_store_relaxed(&store->last, MAX_OF(super->cut_ts, (u64)1));
+    Err err = OK;
+    if (super->description != 0) {
+        err = ckpt_reader_open(store->file->ckpt, &d.reader, msg);
+        if (err == OK) err = read_things(&d);
+        ckpt_reader_close(d.reader);
+        buf_free(&d.dropped);
+        buf_free(&d.scratch);
+        if (err == OK && store__tree(store, TREE_ROOT) == NULL) {
+            err = damaged(&d, "lacks the root tree");
+        }
+        return explained(store, err, msg);
     }
-    rt_store_relaxed(&store->tree_next, head->tree_next);
-    rt_store_relaxed(&store->last, head->cut_ts);
-    return OK;
+    Tree *tree;
+    err = store__tree_make(store, TREE_ROOT, STORE_TREE_BYTES, &tree);
+    if (err == OK) rt_store_relaxed(&tree->created_ts, 1);
+    return explained(store, err, msg);
 }
 
 /* ---- log ---- */
@@ -94,6 +233,7 @@ typedef struct Replay {
     u64 cut_lsn;
     u64 generation;
     Pending *pending;
+    Buf scratch;
     ErrMsg *msg;
 } Replay;
 
@@ -126,31 +266,16 @@ redo_damaged(const Replay *replay, u64 position, const char *what)
                    (unsigned long long)position);
 }
 
+/* Create the tree, perhaps again: its creation was undone above. */
 static Err
-redo_row(Store *store, Tree *tree, const RedoOp *op)
+redo_create(Store *store, TreeId id, StoreTreeKind kind, u64 ts)
 {
-    MtreePath path;
-    mtree_find(&tree->map, op->key, &path);
-    if (op->kind == REDO_DELETE) {
-        if (!path.exact) return OK; /* Inserted and deleted in one transaction. */
-        Version *old = path.leaf->slot[path.index];
-        mtree_remove(&tree->map, &path);
-        settle__free_version(store, tree, old);
-    } else {
-        Version *version = version_settled(store, tree, op->key, op->value);
-        if (version == NULL) return ERR_NOMEM;
-        if (path.exact) {
-            settle__free_version(store, tree, path.leaf->slot[path.index]);
-            path.leaf->slot[path.index] = version;
-        } else {
-            Err err = mtree_insert(&tree->map, &path, version);
-            if (err != OK) {
-                settle__free_version(store, tree, version);
-                return err;
-            }
-        }
-    }
-    rt_store_relaxed(&tree->slots, tree->map.slots);
+    Tree *tree, *undone = store__tree(store, id);
+    Err err = store__tree_make(store, id, kind, &tree);
+    if (err != OK) return err;
+    rt_store_relaxed(&tree->created_ts, ts);
+    if (undone != NULL) btree_close(&undone->map);
+    mem_free(undone);
     return OK;
 }
 
@@ -159,28 +284,27 @@ redo_one(Replay *replay, u64 position, u64 ts, const RedoOp *op)
 {
     Store *store = replay->store;
     Tree *tree = store__tree(store, op->tree);
+    bool is_there = tree != NULL && rt_load_relaxed(&tree->gone) == 0;
     if (op->kind == REDO_CREATE) {
-        bool fits = tree == NULL && op->value.bytes == 1 && op->value.p[0] <= STORE_TREE_INT;
+        bool fits = !is_there && op->value.bytes == 1 && op->value.p[0] <= STORE_TREE_INT;
         if (!fits) return redo_damaged(replay, position, "a tree is created twice");
-        Err err = store__tree_make(store, op->tree, (StoreTreeKind)op->value.p[0], &tree);
-        if (err == OK) rt_store_relaxed(&tree->created_ts, ts);
-        return err;
+        return redo_create(store, op->tree, (StoreTreeKind)op->value.p[0], ts);
     }
-    if (tree == NULL || rt_load_relaxed(&tree->dropped_ts) != 0) {
+    if (!is_there) {
         /* Dropped before: a writer that went on beside the drop. */
         if (op->tree < rt_load_relaxed(&store->tree_next)) return OK;
         return redo_damaged(replay, position, "a tree that never was");
     }
     if (op->kind == REDO_DROP) {
-        store__tree_empty(store, tree);
         rt_store_relaxed(&tree->dropped_ts, ts);
-        return OK;
+        return tree_free(store, tree);
     }
     if (op->key.bytes > STORE_KEY_BYTES_MAX || op->value.bytes > STORE_VALUE_BYTES_MAX ||
         (tree->kind == STORE_TREE_INT && op->key.bytes != 8)) {
         return redo_damaged(replay, position, "a key of wrong length");
     }
-    return redo_row(store, tree, op);
+    if (op->kind == REDO_DELETE) return row_remove_settled(store, tree, op->key);
+    return row_put_settled(store, tree, op->key, op->value, &replay->scratch);
 }
 
 static Err
@@ -189,8 +313,7 @@ redo_commit(Replay *replay, u64 position, u64 ts, Slice stream)
     RedoOp op;
     while (redo_next(&stream, &op)) {
         Err err = redo_one(replay, position, ts, &op);
-        if (err == ERR_NOMEM) return err_set(replay->msg, err, "out of memory");
-        if (err != OK) return err;
+        if (err != OK) return explained(replay->store, err, replay->msg);
     }
     if (stream.bytes != 0) return redo_damaged(replay, position, "an operation is not readable");
     if (ts > rt_load_relaxed(&replay->store->last)) rt_store_relaxed(&replay->store->last, ts);
@@ -260,17 +383,19 @@ replay_record(void *arg, u64 generation, u64 start, u64 end, const WalRecordHead
 }
 
 Err
-recover__log(Store *store, RtDir *dir, const char *name, const ImageHead *head, bool repair,
-             WalScanEnd *end_out, ErrMsg *msg)
+recover__log(Store *store, bool repair, WalScanEnd *end_out, ErrMsg *msg)
 {
-    Replay replay = {.store = store, .cut_lsn = head->cut_lsn, .msg = msg};
-    WalScanStart start = {.store_id = head->store_id,
-                          .generation = head->log_generation,
-                          .oldest = head->oldest_lsn,
-                          .durable = head->cut_lsn};
-    Err err = wal_scan(dir, name, &start, repair, replay_record, &replay, end_out, msg);
+    StoreFile *file = store->file;
+    const Super *super = ckpt_super(file->ckpt);
+    Replay replay = {.store = store, .cut_lsn = super->cut_lsn, .msg = msg};
+    WalScanStart start = {.store_id = super->store_id,
+                          .generation = super->log_generation,
+                          .oldest = super->oldest_lsn,
+                          .durable = super->cut_lsn};
+    Err err = wal_scan(file->dir, file->name, &start, repair, replay_record, &replay, end_out, msg);
     while (replay.pending != NULL) {
         pending_free(&replay, replay.pending);
     }
+    buf_free(&replay.scratch);
     return err;
 }

@@ -5,29 +5,14 @@
  * The registry hangs on the process (slot RT_SLOT_STORE); its mutex is held through an open and
  * through the last close, so that nobody joins a store that is half there.
  */
+#include "rt/host.h"
 #include "store/file.h"
 #include "store/store_private.h"
 #include "store/store_root.h"
+#include "store/version/row.h"
 #include "store/wal/wal.h"
 
 /* ---- trees ---- */
-
-typedef struct TreeShelf {
-    RtPtr at[STORE_TREE_FAN];
-} TreeShelf;
-
-#define TREE_ID_END ((u32)1 << 24)
-
-Tree *
-store__tree(const Store *store, TreeId id)
-{
-    if (UNLIKELY(id >= TREE_ID_END)) return NULL;
-    const TreeShelf *middle = (const TreeShelf *)rt_load_acquire(&store->trees[id >> 16]);
-    if (UNLIKELY(middle == NULL)) return NULL;
-    const TreeShelf *low = (const TreeShelf *)rt_load_acquire(&middle->at[(id >> 8) & 255]);
-    if (UNLIKELY(low == NULL)) return NULL;
-    return (Tree *)rt_load_acquire(&low->at[id & 255]);
-}
 
 /* The shelf behind a pointer, made if it is not there; trees mutex held. */
 static TreeShelf *
@@ -40,11 +25,12 @@ shelf_of(RtPtr *at)
     return shelf;
 }
 
-Err
-store__tree_make(Store *store, TreeId id, StoreTreeKind kind, Tree **tree_out)
+/* `root` NODE_PAGE_NONE: the tree is new. */
+static Err
+tree_make(Store *store, TreeId id, StoreTreeKind kind, u32 root, Tree **tree_out)
 {
     *tree_out = NULL;
-    if (id == TREE_NONE || id >= TREE_ID_END) return ERR_LIMIT;
+    if (id == TREE_NONE || id >= STORE_TREE_ID_END) return ERR_LIMIT;
     TreeShelf *middle = shelf_of(&store->trees[id >> 16]);
     if (middle == NULL) return ERR_NOMEM;
     TreeShelf *low = shelf_of(&middle->at[(id >> 8) & 255]);
@@ -53,29 +39,215 @@ store__tree_make(Store *store, TreeId id, StoreTreeKind kind, Tree **tree_out)
     if (tree == NULL) return ERR_NOMEM;
     tree->id = id;
     tree->kind = (u8)kind;
+    bool is_int = kind == STORE_TREE_INT;
+    Err err = root == NODE_PAGE_NONE
+                  ? btree_create(&tree->map, store->pages_file, &store->btree_pages, id, is_int)
+                  : btree_open(&tree->map, store->pages_file, &store->btree_pages, id, is_int,
+                               root);
+    if (err != OK) {
+        mem_free(tree);
+        return err;
+    }
     rt_store_release(&low->at[id & 255], (void *)tree);
     if (id >= rt_load_relaxed(&store->tree_next)) rt_store_release(&store->tree_next, id + 1);
     *tree_out = tree;
     return OK;
 }
 
+Err
+store__tree_make(Store *store, TreeId id, StoreTreeKind kind, Tree **tree_out)
+{
+    return tree_make(store, id, kind, NODE_PAGE_NONE, tree_out);
+}
+
+Err
+store__tree_adopt(Store *store, TreeId id, StoreTreeKind kind, u32 root, Tree **tree_out)
+{
+    return tree_make(store, id, kind, root, tree_out);
+}
+
+/* A leaf of a tree that goes: its long values go too. */
+static void
+leaf_gone(void *arg, Node node)
+{
+    Buf *refs = (Buf *)arg;
+    for (u32 i = 0; i < node_head(node)->count; i++) {
+        u8 flags = node_slots(node)[i].flags;
+        if ((flags & (NODE_SLOT_LONG | NODE_SLOT_TOMBSTONE)) != NODE_SLOT_LONG) continue;
+        Slice ref = node_read_value(node, i);
+        Err ignored = buf_append(refs, ref.p, ref.bytes);
+        (void)ignored; /* Short of memory: its pages are lost to the file until it is checked. */
+    }
+}
+
+typedef struct TreeGoing {
+    Buf refs; /* First: leaf_gone() takes it. */
+    Store *store;
+} TreeGoing;
+
+static void
+page_gone(void *arg, PageView *view)
+{
+    TreeGoing *going = (TreeGoing *)arg;
+    store__page_drop(going->store, view);
+    for (size_t at = 0; at < going->refs.bytes; at += sizeof(LongRef)) {
+        LongRef ref;
+        memcpy(&ref, going->refs.p + at, sizeof(ref));
+        long_free(going->store, &ref);
+    }
+    buf_clear(&going->refs);
+}
+
 void
 store__tree_empty(Store *store, Tree *tree)
 {
-    for (MtreeLeaf *leaf = tree->map.first; leaf != NULL; leaf = leaf->next) {
-        for (u32 i = 0; i < leaf->count; i++) {
-            Version *version = leaf->slot[i];
-            while (version != NULL) {
-                Version *older = version->older;
-                settle__free_version(store, tree, version);
-                version = older;
-            }
+    rt_store_release(&tree->gone, 1);
+    rt_store_relaxed(&tree->slots, 0);
+    TreeGoing going = {.store = store};
+    btree_drop_pages(&tree->map, leaf_gone, page_gone, &going);
+    btree_reclaim(&tree->map);
+    buf_free(&going.refs);
+}
+
+/* ---- pages ---- */
+
+#define PAGE_ID_END U32_MAX
+
+/* Of stores in memory; a file has its own. */
+static Err
+memory_page_take(void *arg, u32 *page_id_out)
+{
+    Store *store = (Store *)arg;
+    StorePages *pages = &store->pages;
+    rt_latch_acquire(&pages->latch);
+    Err err = OK;
+    if (pages->free_count > 0) {
+        *page_id_out = pages->free[--pages->free_count];
+    } else if (pages->next == PAGE_ID_END) {
+        err = ERR_LIMIT;
+    } else {
+        *page_id_out = pages->next++;
+    }
+    rt_latch_release(&pages->latch);
+    return err;
+}
+
+static void
+memory_page_give(void *arg, u32 page_id)
+{
+    Store *store = (Store *)arg;
+    StorePages *pages = &store->pages;
+    rt_latch_acquire(&pages->latch);
+    if (pages->free_count == pages->free_room) {
+        u32 room = pages->free_room * 2 + 16;
+        u32 *ids = (u32 *)mem_realloc(pages->free, room * sizeof(u32));
+        if (ids != NULL) {
+            pages->free = ids;
+            pages->free_room = room;
         }
     }
-    u64 structure = tree->map.structure;
-    mtree_free(&tree->map);
-    tree->map.structure = structure + 1; /* Remembered places must not come true again. */
-    rt_store_relaxed(&tree->slots, 0);
+    /* Short of memory, the number is not used again in this life. */
+    if (pages->free_count < pages->free_room) pages->free[pages->free_count++] = page_id;
+    rt_latch_release(&pages->latch);
+}
+
+Err
+store__page_take(Store *store, u32 *page_id_out)
+{
+    return store->btree_pages.take(store->btree_pages.arg, page_id_out);
+}
+
+void
+store__page_give(Store *store, u32 page_id)
+{
+    store->btree_pages.give(store->btree_pages.arg, page_id);
+}
+
+void
+store__page_drop(Store *store, PageView *view)
+{
+    u32 page_id = view->page_id;
+    PageOp op;
+    page_op_begin(store__page_ops(store), &op);
+    page_op_touch(&op, view);
+    page_op_forget(&op, view);
+    pool_drop(view);
+    page_op_end(&op);
+    store__page_give(store, page_id);
+}
+
+PageOps *
+store__page_ops(const Store *store)
+{
+    return store->btree_pages.ops;
+}
+
+/* Pages of stores in memory have nowhere to go. */
+static Err
+no_load(void *arg, u32 page_id, u8 *bytes)
+{
+    (void)arg;
+    (void)page_id;
+    (void)bytes;
+    return ERR_IO_READ;
+}
+
+static Err
+no_write(void *arg, u32 page_id, u8 *bytes, u64 *place_out)
+{
+    (void)arg;
+    (void)page_id;
+    (void)bytes;
+    *place_out = 0;
+    return ERR_NOMEM;
+}
+
+static void
+no_place(void *arg, u32 page_id, u64 place)
+{
+    (void)arg;
+    (void)page_id;
+    (void)place;
+}
+
+#define PAGE_BYTES_DEFAULT 16384u
+#define PAGE_BYTES_MIN     8192u /* Two of the longest keys fit into an inner node. */
+
+u32
+store__page_bytes_of(const StoreOptions *options)
+{
+    u32 bytes = options->page_bytes == 0 ? PAGE_BYTES_DEFAULT : options->page_bytes;
+    return MIN_OF(MAX_OF(bytes, PAGE_BYTES_MIN), NODE_BYTES_MAX);
+}
+
+Err
+store__pages_open(Store *store, u32 page_bytes, u32 frames, const PoolClient *client,
+                  const BtreePages *pages)
+{
+    store->page_bytes = page_bytes;
+    store->entry_bytes_max = node_entry_bytes_max(page_bytes);
+    store->btree_pages = *pages;
+    Err err = pool_create(page_bytes, frames, &store->pool);
+    return err == OK ? pool_file_open(store->pool, client, &store->pages_file) : err;
+}
+
+static Err
+memory_pages_open(Store *store, const StoreOptions *options)
+{
+    u32 page_bytes = store__page_bytes_of(options);
+    PoolClient client = {
+        .load = no_load, .write = no_write, .placed = no_place, .discarded = no_place};
+    BtreePages pages = {.arg = store, .take = memory_page_take, .give = memory_page_give};
+    u64 frames = MIN_OF(rt_memory_bytes() / page_bytes, (u64)U32_MAX / 2); /* What there is. */
+    return store__pages_open(store, page_bytes, (u32)MAX_OF(frames, (u64)64), &client, &pages);
+}
+
+static void
+pages_close(Store *store)
+{
+    pool_file_close(store->pages_file);
+    pool_free(store->pool);
+    mem_free(store->pages.free);
 }
 
 static void
@@ -85,7 +257,7 @@ trees_free(Store *store)
     for (TreeId id = 1; id < end; id++) {
         Tree *tree = store__tree(store, id);
         if (tree == NULL) continue;
-        store__tree_empty(store, tree);
+        btree_close(&tree->map);
         mem_free(tree);
     }
     for (u32 i = 0; i < STORE_TREE_FAN; i++) {
@@ -109,13 +281,42 @@ store__durable(const Store *store)
 bool
 store__failed(const Store *store)
 {
-    return store->wal != NULL && wal_is_failed(store->wal);
+    if (store->wal == NULL) return false;
+    return wal_is_failed(store->wal) || ckpt_has_failed(store->file->ckpt);
 }
 
 void
 store__after_commit(Store *store)
 {
     if (UNLIKELY(file__is_due(store))) file__checkpoint_soon(store);
+}
+
+static void
+store_free(Store *store)
+{
+    if (store == NULL) return;
+    ASSERT(store->live_count == 0 && store->ssi_live == NULL && store->ssi_committed == NULL);
+    file__finish(store);
+    while (settle__run(store, U64_MAX)) {
+    }
+    /* What a failed log kept from settling goes with the pages. */
+    version_map_free(&store->versions);
+    txn_table_free(&store->states);
+    trees_free(store);
+    while (store->spare_txns != NULL) {
+        StoreTxn *txn = store->spare_txns;
+        store->spare_txns = txn->newer;
+        buf_free(&txn->redo);
+        buf_free(&txn->scratch);
+        buf_free(&txn->got);
+        buf_free(&txn->got_newest);
+        mem_free(txn);
+    }
+    pages_close(store);
+    file__close(store);
+    wal_close(store->wal);
+    mem_free(store->path);
+    mem_free(store);
 }
 
 /* An object without trees, log or file. */
@@ -138,44 +339,14 @@ store_new(RtProcess *process, const char *path, const StoreOptions *options, Sto
     rt_latch_init(&store->wait_latch, STORE_RANK_WAIT);
     rt_latch_init(&store->commit_latch, STORE_RANK_COMMIT);
     rt_word_init(&store->last, 1);
-    rt_word_init(&store->next_txn_id, 1);
+    rt_latch_init(&store->doom_latch, STORE_RANK_DOOM);
+    txn_table_init(&store->states);
+    version_map_init(&store->versions);
     rt_word_init(&store->tree_next, 1);
+    rt_latch_init(&store->pages.latch, STORE_RANK_PAGES);
+    store->pages.next = 1;
     *store_out = store;
     return OK;
-}
-
-static void
-store_free(Store *store)
-{
-    if (store == NULL) return;
-    file__close(store); /* Ends the helper, which may hold a snapshot. */
-    ASSERT(store->live_count == 0 && store->ssi_live == NULL && store->ssi_committed == NULL);
-    while (settle__run(store, U64_MAX)) {
-    }
-    /* What a failed log kept from settling goes with the trees. */
-    for (TxnState *state = store->queue_oldest; state != NULL;) {
-        TxnState *newer = state->newer;
-        for (Version *version = state->first; version != NULL;) {
-            Version *next = version->next;
-            bool in_list_only = version->kind == VERSION_TREE_CREATE ||
-                                version->kind == VERSION_TREE_DROP;
-            if (in_list_only) {
-                settle__free_version(store, store__tree(store, version->tree), version);
-            }
-            version = next;
-        }
-        mem_free(state);
-        state = newer;
-    }
-    trees_free(store);
-    while (store->spare_txns != NULL) {
-        StoreTxn *txn = store->spare_txns;
-        store->spare_txns = txn->newer;
-        mem_free(txn);
-    }
-    wal_close(store->wal);
-    mem_free(store->path);
-    mem_free(store);
 }
 
 static Err
@@ -201,7 +372,8 @@ open_memory(RtProcess *process, const char *path, const StoreOptions *options, S
     Err err = store_new(process, path, options, &store);
     if (err != OK) return err;
     Tree *tree;
-    err = store__tree_make(store, TREE_ROOT, STORE_TREE_BYTES, &tree);
+    err = memory_pages_open(store, options);
+    if (err == OK) err = store__tree_make(store, TREE_ROOT, STORE_TREE_BYTES, &tree);
     if (err != OK) {
         store_free(store);
         return err;
@@ -372,23 +544,25 @@ store_stats(Store *store, StoreStats *stats_out)
         .conflicts = rt_load_relaxed(&counters->conflicts),
         .checkpoints = rt_load_relaxed(&counters->checkpoints),
         .checkpoint_ns_last = rt_load_relaxed(&counters->checkpoint_ns_last),
-        .versions_live = rt_load_relaxed(&counters->versions_live),
-        .version_bytes = rt_load_relaxed(&counters->version_bytes),
+        .versions_live = rt_load_relaxed(&store->versions.befores),
+        .version_bytes = rt_load_relaxed(&store->versions.bytes),
     };
     rt_latch_acquire(&store->txns_latch);
     stats_out->transactions_open = stats_out->snapshots_open = store->live_count;
     rt_latch_release(&store->txns_latch);
-    u64 nodes = 0;
     u32 end = rt_load_acquire(&store->tree_next);
     for (TreeId id = 1; id < end; id++) {
         Tree *tree = store__tree(store, id);
         if (tree == NULL) continue;
-        rt_rwlock_lock_shared(&tree->lock);
-        nodes += tree->map.nodes;
-        stats_out->splits += tree->map.splits;
-        rt_rwlock_unlock_shared(&tree->lock);
+        stats_out->splits += rt_load_relaxed(&tree->map.splits);
+        stats_out->restarts += rt_load_relaxed(&tree->map.restarts);
     }
-    stats_out->memory_bytes = stats_out->version_bytes + nodes * sizeof(MtreeLeaf) + sizeof(Store);
+    PoolStats pool;
+    pool_stats(store->pool, &pool);
+    stats_out->page_reads = pool.loads;
+    stats_out->page_writes = pool.writes;
+    u64 used = pool.frames - pool.frames_free;
+    stats_out->memory_bytes = used * store->page_bytes + stats_out->version_bytes + sizeof(Store);
     if (store->file != NULL) stats_out->file_bytes = rt_load_relaxed(&store->file->file_bytes);
     if (store->wal != NULL) {
         WalStats wal;

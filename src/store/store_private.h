@@ -9,14 +9,19 @@
 #include "rt/lock.h"
 #include "rt/process.h"
 #include "rt/time.h"
-#include "store/resident/mtree.h"
 #include "store/store.h"
-#include "store/txn/version.h"
+#include "store/tree/btree.h"
+#include "store/txn/state.h"
+#include "store/version/map.h"
 
-/* Ranks of the store's latches, lowest first. */
-#define STORE_RANK_TXNS   100 /* Store.txns_latch */
-#define STORE_RANK_WAIT   110 /* Store.wait_latch */
-#define STORE_RANK_COMMIT 120 /* Store.commit_latch */
+/* Ranks of the store's latches, lowest first.  Pages: POOL_RANK_PAGE, the sweep's is the last. */
+#define STORE_RANK_TXNS     100                         /* Store.txns_latch */
+#define STORE_RANK_WAIT     110                         /* Store.wait_latch */
+#define STORE_RANK_COMMIT   120                         /* Store.commit_latch */
+#define STORE_RANK_STATES   130                         /* TxnTable.latch */
+#define STORE_RANK_PAGES    140                         /* Store.pages.latch */
+#define STORE_RANK_VERSIONS ((u16)(214 | RT_RANK_MANY)) /* VersionStripe.latch; above pages */
+#define STORE_RANK_DOOM     ((u16)(216 | RT_RANK_MANY)) /* Store.doom_latch */
 
 struct Wal;
 struct StoreFile;
@@ -26,16 +31,14 @@ struct SsiTxn;
 
 typedef struct Tree {
     TreeId id;
-    u8 kind;       /* StoreTreeKind */
-    RtRwLock lock; /* Guards map, the chains in it and `unsettled`.  Never held across I/O. */
-    Mtree map;
-    u64 unsettled;    /* Versions in chains that have a writer. */
-    RtU64 slots;      /* map.slots, for readers without the lock. */
+    u8 kind; /* StoreTreeKind */
+    Btree map;
+    RtU32 gone;       /* Its pages are free; readers find nothing. */
+    RtU64 slots;      /* Entries, tombstones too. */
     RtU64 number;     /* Highest number handed out, biased so that 0 is I64_MIN. */
-    RtU32 key_locks;  /* Shared key locks in the lock table; changes under the wait latch. */
+    RtU32 key_holds;  /* Holds of its keys in the lock table; changes under the wait latch. */
     RtU64 created_ts; /* 0 while its creator runs. */
     RtU64 dropped_ts; /* 0, or when the drop was committed. */
-    RtU64 bytes;      /* Memory of its versions. */
 } Tree;
 
 /* ---- locks by name ---- */
@@ -70,15 +73,19 @@ struct StoreTxn {
     u64 dep;            /* Must be durable before anything read may be shown. */
     struct SsiTxn *ssi; /* SERIALIZABLE only. */
     u64 wait_ns;
-    u8 level;     /* StoreLevel */
-    u8 sync;      /* StoreSync */
-    bool touched; /* Has read or written since its snapshot was taken. */
+    u8 level;        /* StoreLevel */
+    u8 sync;         /* StoreSync */
+    bool touched;    /* Has read or written since its snapshot was taken. */
+    u8 writer_guess; /* Index of its id in the leaf that it wrote last. */
     RtU32 interrupted;
-    Version *lock_list; /* Undone writes whose rows stay locked; by `next`. */
-    Version *graveyard; /* Undone versions that slices may point into; by `next`. */
     StoreHold *holds;
     ErrMsg error;
-    Buf copy; /* What store_get_newest() hands out. */
+    u64 mark_last;  /* The highest mark handed out: writes above it may be overwritten in place. */
+    Buf redo;       /* What goes to the log, from redo_done on. */
+    u64 redo_done;  /* Bytes of the redo stream that have gone ahead. */
+    Buf scratch;    /* A page, to rebuild leaves in. */
+    Buf got;        /* What store_get() hands out. */
+    Buf got_newest; /* What store_get_newest() hands out. */
 
     /* Live transactions by age of snapshot; txns latch. */
     StoreTxn *older, *newer;
@@ -96,8 +103,15 @@ struct StoreTxn {
 typedef struct StoreCounters {
     RtU64 commits, rollbacks, row_waits, deadlocks, conflicts;
     RtU64 checkpoints, checkpoint_ns_last, restarts;
-    RtU64 versions_live, version_bytes;
 } StoreCounters;
+
+/* Page ids: those given back, and the ones that were never used. */
+typedef struct StorePages {
+    RtLatch latch;
+    u32 next; /* First id never used. */
+    u32 *free;
+    u32 free_count, free_room;
+} StorePages;
 
 struct Store {
     RtProcess *process;
@@ -110,9 +124,21 @@ struct Store {
     RtLatch commit_latch; /* Commit order: `last`, the queue's end, log reservation, the token. */
     RtU64 last;           /* Newest commit timestamp; stored under the commit latch. */
     TxnState *queue_oldest, *queue_newest; /* Committed, not settled; commit latch. */
+    TxnState *open_newest; /* The open set: who has written and not ended; commit latch. */
     RtU64 queue_length;
-    RtU64 next_txn_id;
     RtU64 change_number;
+
+    TxnTable states;
+    VersionMap versions;
+    RtLatch doom_latch; /* Lists of doomed inserts. */
+
+    Pool *pool;
+    PoolFile *pages_file;
+    StorePages pages;
+    BtreePages btree_pages;
+    u32 page_bytes;
+    u32 entry_bytes_max; /* Longer entries have their values in pages of their own. */
+    RtU64 long_serial;
 
     RtLatch txns_latch; /* The live list and the free list. */
     StoreTxn *live_oldest, *live_newest;
@@ -122,9 +148,10 @@ struct Store {
     RtLatch wait_latch; /* Wait graph, lock table; with the commit latch: the token. */
     TxnState *token;
     StoreLock *lock_table[STORE_LOCK_BUCKETS];
+    RtU64 holds_version; /* Moves with every hold of a key that is added; wait latch. */
 
-    RtMutex settle_mutex; /* One settler at a time. */
-    bool has_doomed_trees;
+    RtMutex settle_mutex;   /* One settler at a time. */
+    RtU32 has_doomed_trees; /* Some tree waits for its pages to be freed. */
 
     RtMutex ssi_mutex; /* SERIALIZABLE: lists, counter, and the snapshots taken there. */
     struct SsiTxn *ssi_live, *ssi_committed;
@@ -140,12 +167,42 @@ struct Store {
 };
 
 /* ---- store.c ---- */
+#define STORE_TREE_ID_END ((u32)1 << 24)
+
+typedef struct TreeShelf {
+    RtPtr at[STORE_TREE_FAN];
+} TreeShelf;
+
 /* The tree of that id, or NULL. */
-Tree *store__tree(const Store *store, TreeId id);
+static ALWAYS_INLINE Tree *
+store__tree(const Store *store, TreeId id)
+{
+    if (UNLIKELY(id >= STORE_TREE_ID_END)) return NULL;
+    const TreeShelf *middle = (const TreeShelf *)rt_load_acquire(&store->trees[id >> 16]);
+    if (UNLIKELY(middle == NULL)) return NULL;
+    const TreeShelf *low = (const TreeShelf *)rt_load_acquire(&middle->at[(id >> 8) & 255]);
+    if (UNLIKELY(low == NULL)) return NULL;
+    return (Tree *)rt_load_acquire(&low->at[id & 255]);
+}
 /* Make a tree object under a given id (recovery, creation).  ERR_NOMEM. */
 MUST_CHECK Err store__tree_make(Store *store, TreeId id, StoreTreeKind kind, Tree **tree_out);
-/* Free all versions and nodes of a tree; exclusive lock held, or nobody else there. */
+/* The tree whose root is that page.  ERR_NOMEM, ERR_LIMIT. */
+MUST_CHECK Err store__tree_adopt(Store *store, TreeId id, StoreTreeKind kind, u32 root,
+                                 Tree **tree_out);
+/* The page size that the options ask for. */
+u32 store__page_bytes_of(const StoreOptions *options);
+/* The store gets its pool and its pages.  ERR_NOMEM. */
+MUST_CHECK Err store__pages_open(Store *store, u32 page_bytes, u32 frames, const PoolClient *client,
+                                 const BtreePages *pages);
+/* Free all pages of a tree that nobody needs any more.  Those that cannot be loaded are lost to
+   the file until it is checked.  [parks] */
 void store__tree_empty(Store *store, Tree *tree);
+/* Page ids.  ERR_NOMEM, ERR_LIMIT. */
+MUST_CHECK Err store__page_take(Store *store, u32 *page_id_out);
+void store__page_give(Store *store, u32 page_id);
+/* A latched page is nobody's from here on: it goes, and its id is free. */
+void store__page_drop(Store *store, PageView *view);
+PageOps *store__page_ops(const Store *store);
 /* End of what is durable in the log; U64_MAX in memory. */
 u64 store__durable(const Store *store);
 /* Has the log failed? */
@@ -160,14 +217,18 @@ Err txn__fail(StoreTxn *txn, Err err, const char *format, ...) PRINTF_LIKE(3, 4)
 /* The transaction's state, made if it is not there.  NULL: out of memory. */
 TxnState *txn__state(StoreTxn *txn);
 /* Refuse calls of a transaction that cannot go on: doomed, failed log. */
-MUST_CHECK Err txn__usable(StoreTxn *txn);
-/* Begin with a snapshot of this instant, and the log positions that belong to it: everything
-   committed up to the snapshot has its record below *cut_out, all else above. */
-MUST_CHECK Err txn__begin_at_cut(Store *store, StoreTxn **txn_out, u64 *cut_out, u64 *oldest_out);
+MUST_CHECK Err txn__usable_slow(StoreTxn *txn);
+static ALWAYS_INLINE Err
+txn__usable(StoreTxn *txn)
+{
+    bool doomed = txn->state != NULL && rt_load_acquire(&txn->state->doomed) != 0;
+    if (LIKELY(!doomed && (txn->store->wal == NULL || !store__failed(txn->store)))) return OK;
+    return txn__usable_slow(txn);
+}
+/* The same for a write; takes no latch. */
+MUST_CHECK Err txn__writable(StoreTxn *txn);
 /* Leave the live list and enter it with a snapshot of now. */
 void txn__take_fresh_snapshot(StoreTxn *txn);
-void txn__list_append(TxnState *state, Version *version);
-void txn__list_remove(TxnState *state, Version *version);
 
 /* ---- txn/wait.c ---- */
 /*
@@ -181,46 +242,50 @@ MUST_CHECK Err wait__for(StoreTxn *txn, TxnState *holder, u64 resource, u64 dead
 void wait__ended(StoreTxn *txn, TxnState *state);
 /* A waiter that was woken for `resource` did not take it: wake the next. */
 void wait__pass_on(StoreTxn *txn, u64 resource);
-/* A transaction other than txn's that holds the key of `tree`, or NULL.  Wait latch held. */
-TxnState *wait__key_holder(StoreTxn *txn, const Tree *tree, Slice key);
+/* A transaction other than txn's that holds the key of `tree` so that it must not be written
+   (`deletes`: deleted), or NULL.  Wait latch held. */
+TxnState *wait__key_holder(StoreTxn *txn, const Tree *tree, Slice key, bool deletes);
+/* Keep everybody else from writing the key until this transaction ends, if memory allows. */
+void wait__hold_row(StoreTxn *txn, TreeId tree, Slice key);
+/* Is `state` still what `id` names, and running?  Wait latch held. */
+static inline bool
+wait__runs(const TxnState *state, u64 id)
+{
+    if (rt_load_acquire(&state->id) != id || rt_load_acquire(&state->txn) == NULL) return false;
+    return rt_load_acquire(&state->id) == id;
+}
 
 /* ---- txn/settle.c ---- */
 /* Settle at most about `budget` versions; returns whether more could be done at once. */
 bool settle__run(Store *store, u64 budget);
-/* Free a version, keeping the counters. */
-void settle__free_version(Store *store, Tree *tree, Version *version);
-/* The path's slot has a settled tombstone on top: remove it. */
-void settle__tidy_slot(Store *store, Tree *tree, MtreePath *path);
+/* The state has ended, and its list is given up by its task: it settles when it can.  Or it was
+   aborted: then all its Befores are out of their chains, and it goes at once unless pinned. */
+void settle__hand_over(Store *store, TxnState *state);
 /* Highest timestamp at or below which everything committed under FULL is durable. */
 u64 settle__safe_ts(Store *store);
 
 /* ---- visibility ---- */
 
 static inline void
-txn__raise_dep(StoreTxn *txn, const TxnState *writer)
+txn__raise_dep(StoreTxn *txn, u64 lsn)
 {
     if (PLANT(101)) return; /* Shows what may still be lost. */
-    if (writer->full && writer->lsn > txn->dep && writer->lsn > store__durable(txn->store)) {
-        txn->dep = writer->lsn;
-    }
+    if (lsn > txn->dep && lsn > store__durable(txn->store)) txn->dep = lsn;
 }
 
-/* The version that `txn` sees, which may be a tombstone; NULL: none.  Tree lock held. */
-static ALWAYS_INLINE Version *
-txn__visible(StoreTxn *txn, Version *version)
+/*
+ * Does the transaction see what the writer of this id has written?  *lsn_io: raised to what must be
+ * durable before it is shown.
+ */
+static ALWAYS_INLINE bool
+txn__sees(const StoreTxn *txn, u64 id, u64 *lsn_io)
 {
-    for (; version != NULL; version = version->older) {
-        TxnState *writer = version->writer;
-        if (LIKELY(writer == NULL)) return version;
-        if (version->kind == VERSION_LOCK) continue;
-        if (writer == txn->state) return version;
-        /* Running wraps to the highest number, aborted is beyond every snapshot. */
-        if (rt_load_acquire(&writer->status) - 1 < txn->snapshot) {
-            txn__raise_dep(txn, writer);
-            return version;
-        }
-    }
-    return NULL;
+    TxnSeen seen = txn_table_look(&txn->store->states, id);
+    if (seen.state == NULL || seen.state == txn->state) return true;
+    /* Running wraps to the highest number, aborted is beyond every snapshot. */
+    if (seen.status - 1 >= txn->snapshot) return false;
+    *lsn_io = MAX_OF(*lsn_io, seen.lsn);
+    return true;
 }
 
 static inline u64

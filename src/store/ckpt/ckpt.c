@@ -272,6 +272,7 @@ client_write(void *arg, u32 page_id, u8 *bytes, u64 *place_out)
     (void)page_id;
     u64 epoch = ((const NodeHead *)(const void *)bytes)->epoch;
     if (epoch == PAGE_EPOCH_NONE) return ERR_BUSY; /* Of no tree: it is never written. */
+    if (ckpt->is_read_only) return ERR_READONLY;
     if (ckpt_has_failed(ckpt)) return ERR_IO;
     Evicted *evicted = MEM_NEW(Evicted);
     if (evicted == NULL) return ERR_NOMEM;
@@ -557,6 +558,12 @@ ckpt_attach(Ckpt *ckpt, PoolFile *pool_file)
         if (err != OK) return err;
     }
     return OK;
+}
+
+void
+ckpt_set_read_only(Ckpt *ckpt)
+{
+    ckpt->is_read_only = true;
 }
 
 const Super *

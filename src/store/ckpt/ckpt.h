@@ -67,6 +67,8 @@ MUST_CHECK Err ckpt_attach(Ckpt *ckpt, PoolFile *pool_file);
 /* Where trees get their pages. */
 BtreePages ckpt_pages(Ckpt *ckpt);
 PageOps *ckpt_ops(Ckpt *ckpt);
+/* Nothing is written to the file: dirty pages stay in memory. */
+void ckpt_set_read_only(Ckpt *ckpt);
 /* The newest superblock that was written, or read. */
 const Super *ckpt_super(const Ckpt *ckpt);
 /* The data file is in doubt: nothing may be written any more. */

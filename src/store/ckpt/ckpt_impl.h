@@ -26,7 +26,8 @@ struct Ckpt {
     PoolFile *pool_file;
     u32 page_bytes;
     u64 data_start;
-    u64 seed;         /* Of checksums: from the store's id. */
+    u64 seed; /* Of checksums: from the store's id. */
+    bool is_read_only;
     u64 opened_epoch; /* Pages up to it are of an earlier life. */
     PageOps ops;
 

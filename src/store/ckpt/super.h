@@ -10,10 +10,11 @@
 
 #include "rt/file.h"
 
-#define SUPER_MAGIC      0x0032424454464557ull /* "WEFTDB2\0" */
-#define SUPER_VERSION    2u
-#define SUPER_COPY_BYTES 4096u
-#define SUPER_CLEAN      1u /* Closed in order: there is no log, and none is needed. */
+#define SUPER_MAGIC        0x0032424454464557ull /* "WEFTDB2\0" */
+#define SUPER_VERSION      2u
+#define SUPER_COPY_BYTES   4096u
+#define SUPER_COPIES_BYTES (4 * (u64)SUPER_COPY_BYTES) /* What the superblocks lie in. */
+#define SUPER_CLEAN        1u /* Closed in order: there is no log, and none is needed. */
 
 typedef struct Super {
     u64 magic;

@@ -28,8 +28,8 @@ pool_create(u32 page_bytes, u32 frames_max, Pool **pool_out)
     rt_latch_init(&pool->sweep_latch, POOL_RANK_SWEEP);
     u64 bytes = (u64)frames_max << pool->page_shift;
     pool->chunk_count = (u32)((bytes + POOL_CHUNK_BYTES - 1) / POOL_CHUNK_BYTES);
-    pool->frames = MEM_NEW_ARRAY(Frame, frames_max);
     pool->chunks = MEM_NEW_ARRAY(RtPtr, pool->chunk_count);
+    pool->frames = MEM_NEW_ARRAY(RtPtr, pool->chunk_count);
     if (pool->frames == NULL || pool->chunks == NULL) {
         pool_free(pool);
         return ERR_NOMEM;
@@ -44,6 +44,7 @@ pool_free(Pool *pool)
     if (pool == NULL) return;
     for (u32 i = 0; pool->chunks != NULL && i < pool->chunk_count; i++) {
         mem_free(rt_load_relaxed(&pool->chunks[i]));
+        if (pool->frames != NULL) mem_free(rt_load_relaxed(&pool->frames[i]));
     }
     mem_free(pool->chunks);
     mem_free(pool->frames);
@@ -63,7 +64,7 @@ free_pop(Pool *pool)
 {
     u32 frame = pool->free_first;
     if (frame == POOL_FRAME_NONE) return frame;
-    pool->free_first = pool->frames[frame].next_free;
+    pool->free_first = pool__frame(pool, frame)->next_free;
     pool->free_count--;
     return frame;
 }
@@ -71,8 +72,8 @@ free_pop(Pool *pool)
 static void
 free_push(Pool *pool, u32 frame)
 {
-    pool->frames[frame].file = NULL;
-    pool->frames[frame].next_free = pool->free_first;
+    pool__frame(pool, frame)->file = NULL;
+    pool__frame(pool, frame)->next_free = pool->free_first;
     pool->free_first = frame;
     pool->free_count++;
 }
@@ -90,8 +91,8 @@ pool__frame_own(Pool *pool, u32 frame, PoolFile *file, u32 page_id)
 {
     /* Called with a page latched, whose rank is above the sweep's: a plain publication.  The sweep
        reads page_id after file, and checks the entry's frame number before it believes either. */
-    __atomic_store_n(&pool->frames[frame].page_id, page_id, __ATOMIC_RELAXED);
-    __atomic_store_n(&pool->frames[frame].file, file, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool__frame(pool, frame)->page_id, page_id, __ATOMIC_RELAXED);
+    __atomic_store_n(&pool__frame(pool, frame)->file, file, __ATOMIC_RELEASE);
 }
 
 /* Memory for one more chunk of frames, if the pool may still grow. */
@@ -106,18 +107,27 @@ grow(Pool *pool)
     u32 chunk_no = first / per_chunk;
     u32 count = MIN_OF(per_chunk, pool->frames_max - first);
     u8 *chunk = (u8 *)mem_alloc_aligned(4096, (size_t)count << pool->page_shift);
-    if (chunk == NULL) return false;
+    Frame *frames = MEM_NEW_ARRAY(Frame, count);
+    if (chunk == NULL || frames == NULL) {
+        mem_free(chunk);
+        mem_free(frames);
+        return false;
+    }
     rt_latch_acquire(&pool->sweep_latch);
     bool ours = pool->frames_made == first;
     if (ours) {
         rt_store_release(&pool->chunks[chunk_no], (void *)chunk);
+        rt_store_release(&pool->frames[chunk_no], (void *)frames);
         for (u32 i = count; i > 0; i--) {
             free_push(pool, first + i - 1);
         }
         pool->frames_made += count;
     }
     rt_latch_release(&pool->sweep_latch);
-    if (!ours) mem_free(chunk);
+    if (!ours) {
+        mem_free(chunk);
+        mem_free(frames);
+    }
     return true;
 }
 
@@ -193,9 +203,9 @@ hand_next(Pool *pool, u32 *steps_io, u32 *frame_out, PoolFile **file_out, u32 *p
         *steps_io -= 1;
         u32 frame = pool->hand;
         pool->hand = pool->hand + 1 >= pool->frames_made ? 0 : pool->hand + 1;
-        PoolFile *file = __atomic_load_n(&pool->frames[frame].file, __ATOMIC_ACQUIRE);
+        PoolFile *file = __atomic_load_n(&pool__frame(pool, frame)->file, __ATOMIC_ACQUIRE);
         if (file == NULL || file->closing) continue;
-        u32 page_id = __atomic_load_n(&pool->frames[frame].page_id, __ATOMIC_RELAXED);
+        u32 page_id = __atomic_load_n(&pool__frame(pool, frame)->page_id, __ATOMIC_RELAXED);
         PageEntry *entry = pool__entry(file, page_id);
         u64 word = rt_load_acquire(&entry->word);
         if ((word & PAGE_STATE) != PAGE_RESIDENT || rt_load_relaxed(&entry->frame) != frame) {

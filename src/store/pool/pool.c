@@ -14,19 +14,10 @@
 
 /* ---- the directory ---- */
 
-typedef struct Shelf {
-    RtPtr chunks[POOL_SHELF];
-} Shelf;
-
 PageEntry *
 pool__entry(const PoolFile *file, u32 page_id)
 {
-    u32 chunk_no = page_id >> POOL_ENTRIES_SHIFT;
-    const Shelf *shelf = (const Shelf *)rt_load_acquire(
-        &file->shelves[chunk_no >> POOL_SHELF_SHIFT]);
-    if (UNLIKELY(shelf == NULL)) return NULL;
-    PageEntry *chunk = (PageEntry *)rt_load_acquire(&shelf->chunks[chunk_no & (POOL_SHELF - 1)]);
-    return chunk == NULL ? NULL : &chunk[page_id & (POOL_ENTRIES - 1)];
+    return pool__entry_fast(file, page_id);
 }
 
 /* What a slot of the directory leads to, made if need be; grow mutex held. */
@@ -47,7 +38,8 @@ pool__entry_make(PoolFile *file, u32 page_id, PageEntry **entry_out)
     if (*entry_out != NULL) return OK;
     u32 chunk_no = page_id >> POOL_ENTRIES_SHIFT;
     rt_mutex_lock(&file->grow_mutex);
-    Shelf *shelf = (Shelf *)grown(&file->shelves[chunk_no >> POOL_SHELF_SHIFT], sizeof(Shelf));
+    PoolShelf *shelf = (PoolShelf *)grown(&file->shelves[chunk_no >> POOL_SHELF_SHIFT],
+                                          sizeof(PoolShelf));
     if (shelf != NULL) {
         grown(&shelf->chunks[chunk_no & (POOL_SHELF - 1)], sizeof(PageEntry) * POOL_ENTRIES);
     }
@@ -93,7 +85,7 @@ pool_file_close(PoolFile *file)
     if (file == NULL) return;
     pool__file_leave(file);
     for (u32 i = 0; i < POOL_SHELF; i++) {
-        Shelf *shelf = (Shelf *)rt_load_relaxed(&file->shelves[i]);
+        PoolShelf *shelf = (PoolShelf *)rt_load_relaxed(&file->shelves[i]);
         for (u32 k = 0; shelf != NULL && k < POOL_SHELF; k++) {
             chunk_close(file, (PageEntry *)rt_load_relaxed(&shelf->chunks[k]));
         }

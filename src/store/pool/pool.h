@@ -1,8 +1,6 @@
 /*
  * pool.h -- pages in memory: one state word per page, frames, replacement.
  *
- * NOT WIRED YET: built and tested alone; the resident engine serves store.h (see README.md).
- *
  * A PoolFile is the set of pages of one store, numbered from 1.  Each page has an entry of 16
  * bytes: the state word, the number of the frame that holds its bytes, and a content version.  The
  * entry is the only truth about a page: there is no hash table and no pointer to a page outside

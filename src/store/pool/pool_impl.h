@@ -28,7 +28,7 @@ struct Pool {
     u32 frames_made;     /* So many frames have memory. */
     u32 free_first, free_count;
     u32 hand;
-    Frame *frames; /* frames_max of them. */
+    RtPtr *frames; /* By chunk: an array of Frame. */
     RtPtr *chunks; /* Memory of the frames, never given back. */
     u32 chunk_count;
     RtU64 loads, evictions, writes, discards, sweeps, waits;
@@ -43,12 +43,36 @@ struct PoolFile {
     RtPtr shelves[POOL_SHELF];
 };
 
+typedef struct PoolShelf {
+    RtPtr chunks[POOL_SHELF];
+} PoolShelf;
+
+/* The entry of a page, NULL: no entry was made for it. */
+static ALWAYS_INLINE PageEntry *
+pool__entry_fast(const PoolFile *file, u32 page_id)
+{
+    u32 chunk_no = page_id >> POOL_ENTRIES_SHIFT;
+    const PoolShelf *shelf = (const PoolShelf *)rt_load_acquire(
+        &file->shelves[chunk_no >> POOL_SHELF_SHIFT]);
+    if (UNLIKELY(shelf == NULL)) return NULL;
+    PageEntry *chunk = (PageEntry *)rt_load_acquire(&shelf->chunks[chunk_no & (POOL_SHELF - 1)]);
+    return chunk == NULL ? NULL : &chunk[page_id & (POOL_ENTRIES - 1)];
+}
+
 static inline u8 *
 pool__frame_bytes(const Pool *pool, u32 frame)
 {
     u64 offset = (u64)frame << pool->page_shift;
     u8 *chunk = (u8 *)rt_load_relaxed(&pool->chunks[offset / POOL_CHUNK_BYTES]);
     return chunk + offset % POOL_CHUNK_BYTES;
+}
+
+static inline Frame *
+pool__frame(const Pool *pool, u32 frame)
+{
+    u32 shift = (u32)__builtin_ctz(POOL_CHUNK_BYTES) - pool->page_shift;
+    Frame *frames = (Frame *)rt_load_relaxed(&pool->frames[frame >> shift]);
+    return &frames[frame & ((1u << shift) - 1)];
 }
 
 /* The entry of a page, NULL: no entry was made for it. */

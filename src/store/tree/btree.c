@@ -2,6 +2,7 @@
  * btree.c -- descending, looking, latching leaves.
  */
 #include "rt/task.h"
+#include "store/pool/pool_fast.h"
 #include "store/tree/btree_impl.h"
 
 /* Restarts without an end in sight mean that the pages contradict each other. */
@@ -47,7 +48,7 @@ btree_create(Btree *tree, PoolFile *file, const BtreePages *pages, TreeId tree_i
     PageOp op;
     page_op_begin(pages->ops, &op);
     node_init(btree_node(tree, &view), tree->root, tree_id, 0, is_int, &all);
-    node_head(btree_node(tree, &view))->epoch = op.epoch;
+    node_head(btree_node(tree, &view))->epoch = tree->born_epoch = op.epoch;
     pool_unlatch(&view, true, true);
     page_op_end(&op);
     return OK;
@@ -98,7 +99,7 @@ descend_once(Btree *tree, BtreeWhere where, Slice key, u8 level, bool scan, Page
              bool *there_out)
 {
     *there_out = false;
-    Err err = pool_view(tree->file, tree->root, scan, view);
+    Err err = pool_view_fast(tree->file, tree->root, scan, view);
     if (err != OK) return err;
     u8 at = node_head(btree_node(tree, view))->level;
     for (;;) {
@@ -115,24 +116,52 @@ descend_once(Btree *tree, BtreeWhere where, Slice key, u8 level, bool scan, Page
             at--;
         }
         /* The number is only worth following if it was really there. */
-        if (!pool_view_check(view)) break;
+        if (!pool_view_check_fast(view)) break;
         PageView below;
-        err = pool_view(tree->file, next, scan, &below);
+        err = pool_view_fast(tree->file, next, scan, &below);
         /* And the page must still have been reachable when its word was read. */
-        if (!pool_view_end(view)) {
-            if (err == OK) (void)pool_view_end(&below);
+        if (!pool_view_end_fast(view)) {
+            if (err == OK) (void)pool_view_end_fast(&below);
             return OK;
         }
         if (err != OK) return err == ERR_NOTFOUND ? ERR_CORRUPT : err;
         *view = below;
     }
-    (void)pool_view_end(view);
+    (void)pool_view_end_fast(view);
     return OK;
+}
+
+/* The straight way to the leaf of a key, if nothing is in the way; false: go the long one. */
+static bool
+descend_straight(Btree *tree, Slice key, bool scan, PageView *view)
+{
+    if (UNLIKELY(pool_view_fast(tree->file, tree->root, scan, view) != OK)) return false;
+    u8 at = node_head(btree_node(tree, view))->level;
+    for (;;) {
+        u32 next = node_enter(btree_node(tree, view), tree->tree_id, at, key);
+        if (UNLIKELY(next == 0)) break;
+        if (at == 0) return true;
+        /* The number is only worth following if it was really there. */
+        if (UNLIKELY(!pool_view_check_fast(view))) break;
+        PageView below;
+        Err err = pool_view_fast(tree->file, next, scan, &below);
+        /* And the page must still have been reachable when its word was read. */
+        bool good = pool_view_end_fast(view);
+        if (UNLIKELY(err != OK)) return false;
+        *view = below;
+        if (UNLIKELY(!good)) break;
+        at--;
+    }
+    (void)pool_view_end_fast(view);
+    return false;
 }
 
 Err
 btree__descend(Btree *tree, BtreeWhere where, Slice key, u8 level, bool scan, PageView *view_out)
 {
+    if (LIKELY(where == BTREE_AT && level == 0)) {
+        if (LIKELY(descend_straight(tree, key, scan, view_out))) return OK;
+    }
     u32 rounds = 0;
     for (u32 tries = 0; tries < RESTARTS_MAX; tries++) {
         bool there;
@@ -169,6 +198,12 @@ btree_leaf_latch(Btree *tree, Slice key, u32 need_bytes, PageView *view_out)
         rt_mutex_unlock(&tree->structure);
         if (err != OK) return err;
     }
+}
+
+Err
+btree_leaf_view(Btree *tree, BtreeWhere where, Slice key, bool scan, PageView *view_out)
+{
+    return btree__descend(tree, where, key, 0, scan, view_out);
 }
 
 Err
@@ -209,6 +244,73 @@ btree_get(Btree *tree, Slice key, bool *found_out, NodeSlot *slot_out, Buf *valu
         rt_fetch_add(&tree->restarts, 1);
     }
     return err;
+}
+
+/* ---- estimating ---- */
+
+/* Which part of the entries of a node lies below `key`, and the child where the rest of it is. */
+static f64
+part_below(Node node, Slice key, u32 *child_out)
+{
+    const NodeHead *head = node_head(node);
+    bool exact;
+    u32 slot = node_find(node, key, &exact);
+    if (head->level == 0) return head->count == 0 ? 0.0 : (f64)slot / head->count;
+    *child_out = node_child(node, key);
+    return (f64)(slot + (exact ? 1 : 0)) / (head->count + 1);
+}
+
+Err
+btree_fraction_below(Btree *tree, Slice key, f64 *fraction_out)
+{
+    f64 low = 0.0, width = 1.0;
+    u32 page_id = tree->root;
+    u8 level = 0;
+    for (u32 steps = 0; steps < 64; steps++) {
+        PageView view;
+        Err err = pool_view(tree->file, page_id, true, &view);
+        if (err != OK) return err;
+        Node node = btree_node(tree, &view);
+        u8 here = node_head(node)->level;
+        u32 fan = node_head(node)->count + 1u, child = NODE_PAGE_NONE;
+        f64 part = part_below(node, key, &child);
+        bool right_level = page_id == tree->root || here == level;
+        if (!pool_view_end(&view)) continue;
+        if (!right_level) break;
+        low += width * part;
+        if (here == 0) break;
+        width /= fan;
+        page_id = child;
+        level = (u8)(here - 1);
+    }
+    *fraction_out = MIN_OF(low, 1.0);
+    return OK;
+}
+
+/* ---- dropping ---- */
+
+/* The leftmost node of each level leads to the others by right links; the lowest child names the
+   level below. */
+void
+btree_drop_pages(Btree *tree, void (*leaf)(void *arg, Node node),
+                 void (*drop)(void *arg, PageView *view), void *arg)
+{
+    rt_mutex_lock(&tree->structure);
+    u32 first = tree->root;
+    while (first != NODE_PAGE_NONE) {
+        u32 page_id = first, below = NODE_PAGE_NONE;
+        while (page_id != NODE_PAGE_NONE) {
+            PageView view;
+            if (pool_latch(tree->file, page_id, &view) != OK) break;
+            Node node = btree_node(tree, &view);
+            if (page_id == first && node_head(node)->level > 0) below = node_head(node)->child_low;
+            if (node_head(node)->level == 0) leaf(arg, node);
+            page_id = node_head(node)->right;
+            drop(arg, &view);
+        }
+        first = below;
+    }
+    rt_mutex_unlock(&tree->structure);
 }
 
 /* ---- verifying ---- */
@@ -300,10 +402,15 @@ verify_page(VerifyRun *run, u32 page_id, u8 level, const NodeFences *wanted, Ver
     found->ends_early = false;
     if (level >= COUNT_OF(run->next_right)) run->what = "a tree too high";
     u8 *page = (u8 *)mem_alloc_aligned(64, tree->page_bytes);
-    Err err = page == NULL ? ERR_NOMEM : pool_view(tree->file, page_id, true, &view);
-    if (err != OK || run->what != NULL) goto done;
-    rt_copy_racy(page, view.bytes, tree->page_bytes);
-    if (!pool_view_end(&view)) run->what = "somebody writes";
+    Err err = page == NULL ? ERR_NOMEM : OK;
+    bool copied = false;
+    while (err == OK && run->what == NULL && !copied) {
+        err = pool_view(tree->file, page_id, true, &view);
+        if (err != OK) break;
+        rt_copy_racy(page, view.bytes, tree->page_bytes);
+        copied = pool_view_end(&view);
+    }
+    if (!copied) goto done;
     Node node = {page, tree->page_bytes};
     if (run->what == NULL) run->what = verify_node(run, node, page_id, level, wanted);
     if (run->what != NULL) goto done;
@@ -330,12 +437,17 @@ btree_verify(Btree *tree, const char **what_out, u64 *entries_out)
 {
     VerifyRun run = {.tree = tree};
     PageView view;
+    /* Under the mutex the shape stands: fences, links, levels. */
+    rt_mutex_lock(&tree->structure);
     Err err = pool_view(tree->file, tree->root, true, &view);
+    if (err == OK) {
+        u8 level = node_head(btree_node(tree, &view))->level;
+        (void)pool_view_end(&view);
+        NodeFences all = {0};
+        err = verify_child(&run, tree->root, level, all);
+    }
+    rt_mutex_unlock(&tree->structure);
     if (err != OK) return err;
-    u8 level = node_head(btree_node(tree, &view))->level;
-    (void)pool_view_end(&view);
-    NodeFences all = {0};
-    err = verify_child(&run, tree->root, level, all);
     *what_out = run.what;
     *entries_out = run.entries;
     return err;

@@ -1,8 +1,6 @@
 /*
  * btree.h -- a B-link tree over the pages of a pool file.
  *
- * NOT WIRED YET: built and tested alone; the resident engine serves store.h (see README.md).
- *
  * Readers descend optimistically: view a child, then check that the page it came from has not
  * changed, then go on; on a change they start again.  Every node carries its tree, level and
  * fences, checked on arrival, and a link to its right sibling: who comes to a node that was split
@@ -37,7 +35,8 @@ typedef struct Btree {
     PoolFile *file;
     BtreePages pages;
     TreeId tree_id;
-    u32 root; /* Page id. */
+    u32 root;       /* Page id. */
+    u64 born_epoch; /* Of its creation; 0: in an earlier life. */
     u32 page_bytes;
     bool is_int;
     RtMutex structure; /* One split or merge at a time. */
@@ -79,6 +78,15 @@ typedef enum BtreeWhere {
     BTREE_BEFORE, /* The leaf that may hold what comes before the key. */
     BTREE_LAST    /* The rightmost; key ignored. */
 } BtreeWhere;
+/* View the leaf; what is read from it counts once pool_view_end() has said so.  [parks] */
+MUST_CHECK Err btree_leaf_view(Btree *tree, BtreeWhere where, Slice key, bool scan,
+                               PageView *view_out);
+/* About which part of the entries lies below `key`.  [parks] */
+MUST_CHECK Err btree_fraction_below(Btree *tree, Slice key, f64 *fraction_out);
+/* Give every page of the tree to `drop`, latched; nobody comes to the tree any more, though some
+   may still be on their way.  [parks] */
+void btree_drop_pages(Btree *tree, void (*leaf)(void *arg, Node node),
+                      void (*drop)(void *arg, PageView *view), void *arg);
 /* Copy the whole leaf, as it was at one instant, into `page` (8-aligned).  `scan`: does not count
    for the pages' heat.  [parks] */
 MUST_CHECK Err btree_leaf_copy(Btree *tree, BtreeWhere where, Slice key, bool scan, u8 *page);
@@ -91,6 +99,6 @@ MUST_CHECK Err btree_merge_empty(Btree *tree, Slice key);
    running when they were merged still runs.  [parks] */
 void btree_reclaim(Btree *tree);
 
-/* Check every page and how they hang together; nobody writes meanwhile.  *what_out NULL: sound.
-   [parks] */
+/* Check every page and how they hang together, while entries may come and go.  *what_out NULL:
+   sound.  [parks] */
 MUST_CHECK Err btree_verify(Btree *tree, const char **what_out, u64 *entries_out);

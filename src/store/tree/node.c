@@ -10,12 +10,11 @@
 /* ---- loads that may race ---- */
 
 /* Each field is loaded once: what was checked is what is used. */
-#define LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
 static inline u32
 count_clamped(Node node)
 {
-    u32 count = LOAD(node_head(node)->count);
+    u32 count = NODE_LOAD(node_head(node)->count);
     u32 most = (node.bytes - NODE_HEAD_BYTES) / (u32)sizeof(NodeSlot);
     return MIN_OF(count, most);
 }
@@ -27,6 +26,15 @@ bytes_clamped(Node node, u32 at, u32 bytes)
     if (at > node.bytes) at = node.bytes;
     if (bytes > node.bytes - at) bytes = node.bytes - at;
     return (Slice){node.p + at, bytes};
+}
+
+/* A whole page; by blocks, which costs less than it seems to take. */
+static void
+page_copy(u8 *to, const u8 *from, u32 bytes)
+{
+    for (u32 at = 0; at < bytes; at += 64) {
+        memcpy(to + at, from + at, 64);
+    }
 }
 
 /* ---- keys ---- */
@@ -60,8 +68,8 @@ rest_of(Slice tail)
 static int
 compare_ties(Node node, const NodeSlot *slot, Slice tail)
 {
-    u32 key_bytes = LOAD(slot->key_bytes);
-    Slice rest = bytes_clamped(node, LOAD(slot->at), rest_bytes(key_bytes));
+    u32 key_bytes = NODE_LOAD(slot->key_bytes);
+    Slice rest = bytes_clamped(node, NODE_LOAD(slot->at), rest_bytes(key_bytes));
     Slice wanted = rest_of(tail);
     if (rest.bytes > 0 && wanted.bytes > 0) return slice_compare(rest, wanted);
     /* One of them ends within the head: equal heads make it a zero-padded prefix. */
@@ -72,7 +80,7 @@ compare_ties(Node node, const NodeSlot *slot, Slice tail)
 static inline Slice
 tail_of(Node node, Slice key)
 {
-    u32 prefix = LOAD(node_head(node)->prefix_bytes);
+    u32 prefix = NODE_LOAD(node_head(node)->prefix_bytes);
     if (prefix > key.bytes) prefix = (u32)key.bytes;
     return (Slice){key.p + prefix, key.bytes - prefix};
 }
@@ -80,35 +88,71 @@ tail_of(Node node, Slice key)
 static inline bool
 is_int(Node node)
 {
-    return (LOAD(node_head(node)->flags) & NODE_FLAG_INT) != 0;
+    return (NODE_LOAD(node_head(node)->flags) & NODE_FLAG_INT) != 0;
+}
+
+/* First of `count` slots whose head is not below `head`.  No branch depends on the keys, and all is
+   counted in bytes: this loop is half of every search. */
+static ALWAYS_INLINE u32
+find_head(const NodeSlot *slots, u32 count, u64 head)
+{
+    const u8 *at = (const u8 *)slots;
+    u64 bytes = (u64)count * sizeof(NodeSlot);
+    while (bytes > sizeof(NodeSlot)) {
+        u64 half = bytes / 2 & ~(u64)(sizeof(NodeSlot) - 1);
+        const NodeSlot *last = (const NodeSlot *)(const void *)(at + half) - 1;
+        at += half & -(u64)(NODE_LOAD(last->head) < head);
+        bytes -= half;
+    }
+    u32 low = (u32)((size_t)(at - (const u8 *)slots) / sizeof(NodeSlot));
+    if (count > 0 && NODE_LOAD(slots[low].head) < head) low++;
+    return low;
+}
+
+/* The slots from `low` on have the head of the key: order them by what lies behind it. */
+static NOINLINE u32
+find_ties(Node node, u32 low, u32 end, u64 head, Slice tail, bool *exact_out)
+{
+    const NodeSlot *slots = node_slots(node);
+    u32 count = head == U64_MAX ? end - low : find_head(slots + low, end - low, head + 1);
+    while (count > 0) {
+        u32 half = count / 2;
+        int order = compare_ties(node, &slots[low + half], tail);
+        if (order == 0) {
+            *exact_out = true;
+            return low + half;
+        }
+        low = order < 0 ? low + half + 1 : low;
+        count = order < 0 ? count - half - 1 : half;
+    }
+    *exact_out = false;
+    return low;
 }
 
 u32
 node_find(Node node, Slice key, bool *exact_out)
 {
+    const NodeSlot *slots = node_slots(node);
+    u32 count = count_clamped(node);
+    if (is_int(node) && LIKELY(key.bytes == 8)) {
+        u64 wanted = load_be64(key.p);
+        u32 slot = find_head(slots, count, wanted);
+        *exact_out = slot < count && NODE_LOAD(slots[slot].head) == wanted;
+        return slot;
+    }
     Slice tail = tail_of(node, key);
     u64 head = head_of(tail);
-    bool ties = !is_int(node);
-    const NodeSlot *slots = node_slots(node);
-    u32 low = 0, count = count_clamped(node);
+    u32 low = find_head(slots, count, head);
     *exact_out = false;
-    while (count > 0) {
-        u32 half = count / 2;
-        const NodeSlot *slot = &slots[low + half];
-        u64 middle = LOAD(slot->head);
-        bool right = middle < head;
-        if (UNLIKELY(middle == head)) {
-            int order = ties ? compare_ties(node, slot, tail) : 0;
-            if (order == 0) {
-                *exact_out = true;
-                return low + half;
-            }
-            right = order < 0;
-        }
-        low = right ? low + half + 1 : low;
-        count = right ? count - half - 1 : half;
-    }
-    return low;
+    if (low == count || NODE_LOAD(slots[low].head) != head) return low;
+    return find_ties(node, low, count, head, tail, exact_out);
+}
+
+static inline u32
+child_at(Node node, u32 slot)
+{
+    if (slot == 0) return NODE_LOAD(node_head(node)->child_low);
+    return NODE_LOAD(node_slots(node)[slot - 1].child);
 }
 
 u32
@@ -116,9 +160,7 @@ node_child(Node node, Slice key)
 {
     bool exact;
     u32 slot = node_find(node, key, &exact);
-    if (exact) slot++;
-    if (slot == 0) return LOAD(node_head(node)->child_low);
-    return LOAD(node_slots(node)[slot - 1].child);
+    return child_at(node, exact ? slot + 1 : slot);
 }
 
 u32
@@ -126,34 +168,79 @@ node_child_before(Node node, Slice key)
 {
     bool exact;
     u32 slot = node_find(node, key, &exact);
-    if (slot == 0) return LOAD(node_head(node)->child_low);
-    return LOAD(node_slots(node)[slot - 1].child);
+    if (slot == 0) return NODE_LOAD(node_head(node)->child_low);
+    return NODE_LOAD(node_slots(node)[slot - 1].child);
 }
 
 u32
 node_child_last(Node node)
 {
     u32 count = count_clamped(node);
-    if (count == 0) return LOAD(node_head(node)->child_low);
-    return LOAD(node_slots(node)[count - 1].child);
+    if (count == 0) return NODE_LOAD(node_head(node)->child_low);
+    return NODE_LOAD(node_slots(node)[count - 1].child);
 }
 
 NodeFences
 node_fences(Node node)
 {
     const NodeHead *head = node_head(node);
-    u32 at = LOAD(head->fence_at), low = LOAD(head->low_bytes), high = LOAD(head->high_bytes);
+    u32 at = NODE_LOAD(head->fence_at), low = NODE_LOAD(head->low_bytes),
+        high = NODE_LOAD(head->high_bytes);
     NodeFences fences = {.low = bytes_clamped(node, at, low), .has_high = high != NODE_INFINITE};
     if (fences.has_high) fences.high = bytes_clamped(node, at + low, high);
     return fences;
+}
+
+/* As slice_compare(); most keys differ in their first bytes. */
+static inline int
+compare_keys(Slice a, Slice b)
+{
+    if (LIKELY(a.bytes >= 8 && b.bytes >= 8)) {
+        u64 x = load_be64(a.p), y = load_be64(b.p);
+        if (x != y) return x < y ? -1 : 1;
+        if (a.bytes == 8 && b.bytes == 8) return 0;
+    }
+    return slice_compare(a, b);
 }
 
 int
 node_against_fences(Node node, Slice key)
 {
     NodeFences fences = node_fences(node);
-    if (slice_compare(key, fences.low) < 0) return -1;
-    return fences.has_high && slice_compare(key, fences.high) >= 0 ? 1 : 0;
+    if (fences.low.bytes > 0 && compare_keys(key, fences.low) < 0) return -1;
+    return fences.has_high && compare_keys(key, fences.high) >= 0 ? 1 : 0;
+}
+
+/* Does an integer node hold the key? */
+static inline bool
+int_holds(Node node, u64 key)
+{
+    const NodeHead *head = node_head(node);
+    u32 at = NODE_LOAD(head->fence_at), low = NODE_LOAD(head->low_bytes),
+        high = NODE_LOAD(head->high_bytes);
+    if (at > node.bytes - 16) at = node.bytes - 16; /* Both fences, if both are there. */
+    if (low == 8 && key < load_be64(node.p + at)) return false;
+    return high != 8 || key < load_be64(node.p + at + low % 16);
+}
+
+u32
+node_enter(Node node, TreeId tree_id, u8 level, Slice key)
+{
+    const NodeHead *head = node_head(node);
+    u8 flags = NODE_LOAD(head->flags);
+    if (NODE_LOAD(head->tree_id) != tree_id || NODE_LOAD(head->level) != level) return 0;
+    if ((flags & NODE_FLAG_DEAD) != 0) return 0;
+    if ((flags & NODE_FLAG_INT) != 0 && LIKELY(key.bytes == 8)) {
+        u64 wanted = load_be64(key.p);
+        if (!int_holds(node, wanted)) return 0;
+        if (level == 0) return 1;
+        u32 count = count_clamped(node);
+        u32 slot = find_head(node_slots(node), count, wanted);
+        bool exact = slot < count && NODE_LOAD(node_slots(node)[slot].head) == wanted;
+        return child_at(node, slot + exact);
+    }
+    if (node_against_fences(node, key) != 0) return 0;
+    return level == 0 ? 1 : node_child(node, key);
 }
 
 u32
@@ -161,27 +248,49 @@ node_read_key(Node node, u32 slot_no, u8 key[STORE_KEY_BYTES_MAX])
 {
     const NodeHead *head = node_head(node);
     const NodeSlot *slot = &node_slots(node)[slot_no];
-    Slice prefix = bytes_clamped(node, LOAD(head->fence_at), LOAD(head->prefix_bytes));
-    u32 tail_bytes = LOAD(slot->key_bytes);
+    Slice prefix = bytes_clamped(node, NODE_LOAD(head->fence_at), NODE_LOAD(head->prefix_bytes));
+    u32 tail_bytes = NODE_LOAD(slot->key_bytes);
     if (prefix.bytes > STORE_KEY_BYTES_MAX) prefix.bytes = STORE_KEY_BYTES_MAX;
     u32 room = (u32)(STORE_KEY_BYTES_MAX - prefix.bytes);
     tail_bytes = MIN_OF(tail_bytes, room);
     memcpy(key, prefix.p, prefix.bytes);
     u8 *to = key + prefix.bytes;
     u8 first[NODE_KEY_HEAD_BYTES];
-    store_be64(first, LOAD(slot->head));
+    store_be64(first, NODE_LOAD(slot->head));
     memcpy(to, first, MIN_OF(tail_bytes, NODE_KEY_HEAD_BYTES));
-    Slice rest = bytes_clamped(node, LOAD(slot->at), rest_bytes(tail_bytes));
+    Slice rest = bytes_clamped(node, NODE_LOAD(slot->at), rest_bytes(tail_bytes));
     if (rest.bytes > 0) memcpy(to + NODE_KEY_HEAD_BYTES, rest.p, rest.bytes);
     return (u32)prefix.bytes + tail_bytes;
+}
+
+/* Bytes at the end of a value's room that are not the value's: their number is written in the last
+   of them, or, when that says 255, in the two before it. */
+static u32
+pad_of(Slice room)
+{
+    if (room.bytes == 0) return 0;
+    u32 pad = NODE_LOAD(room.p[room.bytes - 1]);
+    if (pad == 255 && room.bytes >= 3) {
+        pad = NODE_LOAD(room.p[room.bytes - 3]) | (u32)NODE_LOAD(room.p[room.bytes - 2]) << 8;
+    }
+    return MIN_OF(pad, (u32)room.bytes);
+}
+
+/* The room of a slot's value. */
+static inline Slice
+value_room(Node node, const NodeSlot *slot)
+{
+    u32 at = NODE_LOAD(slot->at) + rest_bytes(NODE_LOAD(slot->key_bytes));
+    return bytes_clamped(node, at, NODE_LOAD(slot->value_bytes));
 }
 
 Slice
 node_read_value(Node node, u32 slot_no)
 {
     const NodeSlot *slot = &node_slots(node)[slot_no];
-    u32 at = LOAD(slot->at) + rest_bytes(LOAD(slot->key_bytes));
-    return bytes_clamped(node, at, LOAD(slot->value_bytes));
+    Slice value = value_room(node, slot);
+    if (UNLIKELY((NODE_LOAD(slot->flags) & NODE_SLOT_PADDED) != 0)) value.bytes -= pad_of(value);
+    return value;
 }
 
 /* ---- making ---- */
@@ -371,6 +480,14 @@ replace_longer(Node node, NodeSlot *slot, Slice value, u8 *scratch)
     return true;
 }
 
+static inline void
+count_live(NodeHead *head, const NodeSlot *slot, u8 flags)
+{
+    bool was_live = (slot->flags & NODE_SLOT_TOMBSTONE) == 0;
+    bool is_live = (flags & NODE_SLOT_TOMBSTONE) == 0;
+    head->live = (u16)(head->live + is_live - was_live);
+}
+
 bool
 node_replace(Node node, u32 slot_no, Slice value, u8 writer, u8 flags, u8 *scratch)
 {
@@ -384,13 +501,62 @@ node_replace(Node node, u32 slot_no, Slice value, u8 writer, u8 flags, u8 *scrat
     } else if (!replace_longer(node, slot, value, scratch)) {
         return false;
     }
-    bool was_live = (slot->flags & NODE_SLOT_TOMBSTONE) == 0;
-    bool is_live = (flags & NODE_SLOT_TOMBSTONE) == 0;
-    head->live = (u16)(head->live + is_live - was_live);
+    count_live(head, slot, flags);
     slot->value_bytes = (u16)value.bytes;
     slot->writer = writer;
     slot->flags = flags;
     return true;
+}
+
+/* Write a value into a longer room, and where it ends. */
+static void
+pad_put(u8 *room, u32 room_bytes, Slice value)
+{
+    u32 pad = room_bytes - (u32)value.bytes;
+    if (value.bytes > 0) memmove(room, value.p, value.bytes);
+    if (pad < 255) {
+        room[room_bytes - 1] = (u8)pad;
+        return;
+    }
+    room[room_bytes - 1] = 255;
+    room[room_bytes - 2] = (u8)(pad >> 8);
+    room[room_bytes - 3] = (u8)pad;
+}
+
+bool
+node_write(Node node, u32 slot_no, Slice value, u8 writer, u8 flags, u8 *scratch)
+{
+    NodeHead *head = node_head(node);
+    NodeSlot *slot = &node_slots(node)[slot_no];
+    ASSERT(is_leaf(head) && slot_no < head->count && (flags & NODE_SLOT_PADDED) == 0);
+    u8 *room = node.p + slot->at + rest_bytes(slot->key_bytes);
+    if (value.bytes > slot->value_bytes) {
+        if (!replace_longer(node, slot, value, scratch)) return false;
+        slot->value_bytes = (u16)value.bytes;
+    } else if ((flags & NODE_SLOT_TOMBSTONE) != 0) {
+        ASSERT(value.bytes == 0);
+    } else if (value.bytes == slot->value_bytes) {
+        if (value.bytes > 0) memmove(room, value.p, value.bytes);
+    } else {
+        pad_put(room, slot->value_bytes, value);
+        flags |= NODE_SLOT_PADDED;
+    }
+    count_live(head, slot, flags);
+    slot->writer = writer;
+    slot->flags = flags;
+    return true;
+}
+
+void
+node_trim(Node node, u32 slot_no)
+{
+    NodeHead *head = node_head(node);
+    NodeSlot *slot = &node_slots(node)[slot_no];
+    u32 kept = (u32)node_read_value(node, slot_no).bytes;
+    if ((slot->flags & NODE_SLOT_TOMBSTONE) != 0) kept = 0;
+    head->heap_garbage += slot->value_bytes - kept;
+    slot->value_bytes = (u16)kept;
+    slot->flags &= (u8)~NODE_SLOT_PADDED;
 }
 
 void
@@ -444,7 +610,7 @@ copy_slots(Node target, Node source, u32 from, u32 to)
     for (u32 i = from; i < to; i++) {
         const NodeSlot *old = &node_slots(source)[i];
         Slice key = {key_bytes, node_read_key(source, i, key_bytes)};
-        Slice value = is_leaf(head) ? node_read_value(source, i) : SLICE_NONE;
+        Slice value = is_leaf(head) ? value_room(source, old) : SLICE_NONE;
         NodeSlot *slot = &node_slots(target)[head->count];
         head->count++;
         heap_put(target, slot, tail_of(target, key), value);
@@ -540,7 +706,7 @@ void
 node_split(Node node, Node right, u32 right_page_id, u32 at, Slice key, u8 *scratch,
            u8 separator[STORE_KEY_BYTES_MAX], u32 *separator_bytes_out)
 {
-    memcpy(scratch, node.p, node.bytes);
+    page_copy(scratch, node.p, node.bytes);
     Node old = {scratch, node.bytes};
     const NodeHead *head = node_head(old);
     ASSERT(head->count >= 2);
@@ -559,6 +725,8 @@ node_split(Node node, Node right, u32 right_page_id, u32 at, Slice key, u8 *scra
     node_head(node)->right = right_page_id;
     node_head(node)->child_low = head->child_low;
     node_head(node)->epoch = node_head(right)->epoch = head->epoch;
+    node_head(node)->flags |= head->flags & NODE_FLAG_ASKS;
+    node_head(right)->flags |= head->flags & NODE_FLAG_ASKS;
     copy_writers(node, old);
     copy_writers(right, old);
     copy_slots(node, old, 0, slot);
@@ -590,7 +758,7 @@ bool
 node_join(Node node, Node right, u8 *scratch)
 {
     const NodeHead *gone = node_head(right);
-    memcpy(scratch, node.p, node.bytes);
+    page_copy(scratch, node.p, node.bytes);
     Node old = {scratch, node.bytes};
     const NodeHead *head = node_head(old);
     ASSERT(is_leaf(head) && is_leaf(gone) && (head->count == 0 || gone->count == 0));
@@ -606,6 +774,7 @@ node_join(Node node, Node right, u8 *scratch)
     node_init(node, head->page_id, head->tree_id, 0, is_int_tree, &wide);
     node_head(node)->right = gone->right;
     node_head(node)->epoch = head->epoch;
+    node_head(node)->flags |= node_head(full)->flags & NODE_FLAG_ASKS;
     copy_writers(node, full);
     copy_slots(node, full, 0, node_head(full)->count);
     return true;
@@ -623,9 +792,9 @@ u64
 node_writer_id(Node node, u8 index)
 {
     const NodeHead *head = node_head(node);
-    u32 at = LOAD(head->writers_at), room = LOAD(head->writers_room);
+    u32 at = NODE_LOAD(head->writers_at), room = NODE_LOAD(head->writers_room);
     if (at == 0 || index == 0 || index > room || at + room * 8u > node.bytes) return 0;
-    return LOAD(((const u64 *)(const void *)(node.p + (at & ~7u)))[index - 1]);
+    return NODE_LOAD(((const u64 *)(const void *)(node.p + (at & ~7u)))[index - 1]);
 }
 
 u8
@@ -662,6 +831,10 @@ node_writer_add(Node node, u64 id, u8 *scratch)
 {
     ASSERT(id != 0);
     u8 index = node_writer_find(node, 0);
+    /* Not a bug, but what is rare made common: tables of two. */
+    if (PLANT(140) && (index > 2 || (index == 0 && node_head(node)->writers_room > 0))) {
+        return NODE_WRITER_ASK_MAP;
+    }
     if (index == 0) {
         if (!writers_grow(node, scratch)) return NODE_WRITER_ASK_MAP;
         index = node_writer_find(node, 0);
@@ -673,12 +846,24 @@ node_writer_add(Node node, u64 id, u8 *scratch)
 void
 node_writer_settle(Node node, u8 index)
 {
+    node_writers_settle(node, 1u << index);
+}
+
+void
+node_writers_settle(Node node, u32 indexes)
+{
     NodeHead *head = node_head(node);
-    ASSERT(index >= 1 && index <= head->writers_room);
+    NodeSlot *slots = node_slots(node);
+    ASSERT((indexes & 1) == 0 && indexes >> 1 >> head->writers_room == 0);
     for (u32 i = 0; i < head->count; i++) {
-        if (node_slots(node)[i].writer == index) node_slots(node)[i].writer = NODE_WRITER_SETTLED;
+        u32 writer = slots[i].writer;
+        if (writer <= NODE_WRITERS_MAX && (indexes >> writer & 1) != 0) {
+            slots[i].writer = NODE_WRITER_SETTLED;
+        }
     }
-    writers_of(node)[index - 1] = 0;
+    for (u32 i = 0; i < head->writers_room; i++) {
+        if ((indexes >> (i + 1) & 1) != 0) writers_of(node)[i] = 0;
+    }
 }
 
 void
@@ -692,6 +877,7 @@ node_writers_wipe(Node node)
     head->heap_garbage += head->writers_room * 8u;
     head->writers_at = 0;
     head->writers_room = 0;
+    head->flags &= (u8)~NODE_FLAG_ASKS;
 }
 
 /* ---- verifying ---- */

@@ -1,8 +1,6 @@
 /*
  * node.h -- one page of a tree: fences, sorted slots with 8-byte heads, a heap of bytes.
  *
- * NOT WIRED YET: built and tested alone; the resident engine serves store.h (see README.md).
- *
  * Layout (docs/FORMAT.md has the bytes): a head of 64 bytes, the slots upwards behind it, the heap
  * downwards from the end.  A node holds the keys k with low <= k < high; the bytes that both fences
  * share at their start are shared by all its keys and left out (prefix truncation).  Of the rest of
@@ -31,11 +29,13 @@
 #define NODE_WRITER_SETTLED 0u
 #define NODE_WRITER_ASK_MAP 255u
 #define NODE_SLOT_TOMBSTONE 1u
-#define NODE_SLOT_LONG      2u /* The value refers to a tree of extents. */
+#define NODE_SLOT_LONG      2u /* The value refers to pages of its own (longval/). */
+#define NODE_SLOT_PADDED    4u /* The value is shorter than its room; see node_write(). */
 #define NODE_PAGE_NONE      0u
 #define NODE_INFINITE       0xffffu /* As high_bytes: no upper fence. */
 #define NODE_FLAG_INT       1u      /* Keys are 8 bytes; no prefix. */
 #define NODE_FLAG_DEAD      2u      /* Merged away; lead on to the right. */
+#define NODE_FLAG_ASKS      4u      /* Some slot may have NODE_WRITER_ASK_MAP. */
 #define NODE_KEY_HEAD_BYTES 8u
 #define NODE_ENTRIES_MIN    4u /* So many of the largest entries fit into any leaf. */
 
@@ -68,7 +68,7 @@ typedef struct NodeSlot {
     u16 key_bytes; /* Behind the prefix, head included. */
     union {
         struct {
-            u16 value_bytes;
+            u16 value_bytes; /* Of the value's room; PADDED: the value is shorter. */
             u8 writer;
             u8 flags; /* NODE_SLOT_* */
         };
@@ -82,6 +82,9 @@ typedef struct Node {
     u8 *p; /* 8-aligned. */
     u32 bytes;
 } Node;
+
+/* One field of a page that may change meanwhile, loaded once: for optimistic readers. */
+#define NODE_LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
 static inline NodeHead *
 node_head(Node node)
@@ -114,6 +117,9 @@ u32 node_entry_bytes_max(u32 page_bytes);
 
 /* ---- looking, exclusively or optimistically ---- */
 
+/* If this is the node of that tree and level that holds `key`: of an inner node the child that may
+   hold it, of a leaf 1; else 0. */
+u32 node_enter(Node node, TreeId tree_id, u8 level, Slice key);
 /* First slot whose key is not below `key`; *exact_out: it is the key. */
 u32 node_find(Node node, Slice key, bool *exact_out);
 /* Inner node: the child that may hold `key`. */
@@ -134,6 +140,15 @@ MUST_CHECK bool
 node_insert(Node node, u32 slot, Slice key, Slice value, u8 writer, u8 flags, u8 *scratch);
 /* Change value, writer and flags.  False: no room, unchanged. */
 MUST_CHECK bool node_replace(Node node, u32 slot, Slice value, u8 writer, u8 flags, u8 *scratch);
+/*
+ * The same, but the slot never loses room: what was there before, and everything that was there
+ * before that since the last node_trim(), can be written back without asking for more.  A tombstone
+ * (`value` empty, NODE_SLOT_TOMBSTONE) keeps the bytes that it buries.  So undoing never needs
+ * room.  Flags without PADDED.
+ */
+MUST_CHECK bool node_write(Node node, u32 slot, Slice value, u8 writer, u8 flags, u8 *scratch);
+/* Give up the room that node_write() kept. */
+void node_trim(Node node, u32 slot);
 void node_remove(Node node, u32 slot);
 /* Inner node: the child for keys from `separator` on, which was split off to the right. */
 MUST_CHECK bool node_insert_child(Node node, Slice separator, u32 child, u8 *scratch);
@@ -164,6 +179,8 @@ u8 node_writer_add(Node node, u64 id, u8 *scratch);
 u64 node_writer_id(Node node, u8 index);
 /* The writer is settled: its slots get writer 0, its entry is free. */
 void node_writer_settle(Node node, u8 index);
+/* The same for all writers whose bit (1 << index) is set, in one pass. */
+void node_writers_settle(Node node, u32 indexes);
 /* Forget all writers: pages of an earlier life of the process. */
 void node_writers_wipe(Node node);
 

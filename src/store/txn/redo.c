@@ -1,112 +1,109 @@
 /*
  * redo.c -- the redo stream.
- *
- * The writer makes the bytes straight from the versions into the log's buffer, wherever a piece
- * begins or ends, so a commit needs no memory for its record, however long it is.
  */
 #include "store/txn/redo.h"
 
-#define OP_HEAD_BYTES_MAX 16u
+#include "store/file.h"
 
-static RedoKind
-kind_of(const Version *version)
-{
-    switch ((VersionKind)version->kind) {
-    case VERSION_VALUE: return REDO_PUT;
-    case VERSION_TOMBSTONE: return REDO_DELETE;
-    case VERSION_TREE_CREATE: return REDO_CREATE;
-    case VERSION_TREE_DROP: return REDO_DROP;
-    case VERSION_LOCK: break;
-    }
-    UNREACHABLE();
-}
+#define OP_HEAD_BYTES_MAX 24u
+#define SPILL_BYTES       ((size_t)1 << 20) /* A stream of this length begins to go ahead. */
+#define KEEP_BYTES        ((size_t)1 << 16) /* Memory that a transaction object keeps. */
 
-static u32
-op_head(const Version *version, u8 head[OP_HEAD_BYTES_MAX])
+Err
+redo_reserve(StoreTxn *txn, size_t bytes)
 {
-    u32 bytes = 0;
-    head[bytes++] = (u8)kind_of(version);
-    bytes += (u32)varint_put(head + bytes, version->tree);
-    bytes += (u32)varint_put(head + bytes, version->key_bytes);
-    bytes += (u32)varint_put(head + bytes, version->value_bytes);
-    return bytes;
-}
-
-static bool
-is_logged(const Version *version)
-{
-    return (version->flags & (VERSION_SUPERSEDED | VERSION_DETACHED)) == 0;
-}
-
-static const Version *
-next_logged(const Version *version)
-{
-    while (version != NULL && !is_logged(version)) {
-        version = version->next;
-    }
-    return version;
+    if (txn->store->wal == NULL) return OK;
+    return buf_reserve(&txn->redo, bytes + OP_HEAD_BYTES_MAX);
 }
 
 void
-redo_writer_start(RedoWriter *writer, const TxnState *state)
+redo_append(StoreTxn *txn, RedoKind kind, TreeId tree, Slice key, Slice value)
 {
-    *writer = (RedoWriter){.at = next_logged(state->first), .txn_id = state->id};
-    u8 head[OP_HEAD_BYTES_MAX];
-    for (const Version *version = writer->at; version != NULL;
-         version = next_logged(version->next)) {
-        writer->total_bytes += op_head(version, head) + (u64)version->key_bytes +
-                               version->value_bytes;
-    }
-}
-
-/* Copy the part of `from` that begins at *skip, at most `room` bytes; what is used up of skip is
-   taken off it. */
-static u64
-copy_part(u8 *to, u64 room, const u8 *from, u64 bytes, u64 *skip)
-{
-    if (*skip >= bytes) {
-        *skip -= bytes;
-        return 0;
-    }
-    u64 count = MIN_OF(bytes - *skip, room);
-    if (count > 0) memcpy(to, from + *skip, count);
-    *skip = 0;
-    return count;
+    if (txn->store->wal == NULL) return;
+    Buf *redo = &txn->redo;
+    u8 *to = redo->p + redo->bytes;
+    *to++ = (u8)kind;
+    to += varint_put(to, tree);
+    to += varint_put(to, key.bytes);
+    to += varint_put(to, value.bytes);
+    if (key.bytes > 0) memcpy(to, key.p, key.bytes);
+    if (value.bytes > 0) memcpy(to + key.bytes, value.p, value.bytes);
+    redo->bytes = (size_t)(to - redo->p) + key.bytes + value.bytes;
+    ASSERT(redo->bytes <= redo->capacity);
 }
 
 void
-redo_writer_piece(RedoWriter *writer, const WalPlace *place, u32 type, u64 ts)
+redo_cut(StoreTxn *txn, u64 position)
 {
-    u8 *to = place->to;
+    if (txn->store->wal == NULL) return;
+    ASSERT(position <= redo_position(txn));
+    if (position >= txn->redo_done) {
+        txn->redo.bytes = position - txn->redo_done;
+        return;
+    }
+    /* The next piece says where it begins, and so voids what went ahead from there on. */
+    if (!PLANT(131)) txn->redo_done = position;
+    txn->redo.bytes = 0;
+}
+
+void
+redo_piece(StoreTxn *txn, const WalPlace *place, u32 type, u64 ts)
+{
+    bool last = type == WAL_RECORD_COMMIT;
+    size_t count = place->bytes - sizeof(WalRecordHead);
     WalRecordHead record = {.bytes = place->bytes,
                             .type = type,
-                            .txn_id = writer->txn_id,
-                            .stream_offset = writer->done_bytes,
+                            .txn_id = rt_load_relaxed(&txn->state->id),
+                            .stream_offset = txn->redo_done,
                             .ts = ts,
-                            .stream_bytes = writer->total_bytes};
-    memcpy(to, &record, sizeof(record));
-    to += sizeof(record);
-    u64 room = place->bytes - sizeof(record);
-    u8 head[OP_HEAD_BYTES_MAX];
-    while (room > 0) {
-        const Version *version = writer->at;
-        ASSERT(version != NULL);
-        u32 head_bytes = op_head(version, head);
-        u64 body_bytes = (u64)version->key_bytes + version->value_bytes;
-        u64 skip = writer->at_bytes;
-        u64 count = copy_part(to, room, head, head_bytes, &skip);
-        if (count < room) {
-            count += copy_part(to + count, room - count, version->bytes, body_bytes, &skip);
-        }
-        to += count;
-        room -= count;
-        writer->at_bytes += count;
-        writer->done_bytes += count;
-        if (writer->at_bytes < head_bytes + body_bytes) break;
-        writer->at = next_logged(version->next);
-        writer->at_bytes = 0;
+                            .stream_bytes = last ? redo_position(txn) : 0};
+    ASSERT(count <= txn->redo.bytes && (!last || count == txn->redo.bytes));
+    memcpy(place->to, &record, sizeof(record));
+    if (count > 0) memcpy(place->to + sizeof(record), txn->redo.p, count);
+    txn->redo.bytes -= count;
+    if (txn->redo.bytes > 0) memmove(txn->redo.p, txn->redo.p + count, txn->redo.bytes);
+    txn->redo_done += count;
+}
+
+void
+redo_spill(StoreTxn *txn)
+{
+    Store *store = txn->store;
+    if (LIKELY(txn->redo.bytes < SPILL_BYTES)) return;
+    if (!file__log_is_ready(store)) {
+        ErrMsg msg = {0};
+        Err err = file__begin_log(store, &msg);
+        err_clear(&msg);
+        if (err != OK) return; /* The commit will say so. */
     }
-    ASSERT(room == 0);
+    TxnState *state = txn->state;
+    while (txn->redo.bytes >= WAL_PIECE_BYTES_MAX) {
+        WalPlace place;
+        if (wal_reserve(store->wal, WAL_RECORD_HEAD_BYTES + WAL_PIECE_BYTES_MAX) != OK) return;
+        if (!state->chunks_open) wal_chunks_begin(store->wal, &state->chunks);
+        state->chunks_open = true;
+        wal_take(store->wal, WAL_RECORD_HEAD_BYTES + WAL_PIECE_BYTES_MAX, &place);
+        rt_latch_release(&store->commit_latch);
+        redo_piece(txn, &place, WAL_RECORD_CHUNK, 0);
+        wal_filled(store->wal, &place);
+    }
+}
+
+void
+redo_chunks_end(StoreTxn *txn)
+{
+    TxnState *state = txn->state;
+    if (!state->chunks_open) return;
+    wal_chunks_end(txn->store->wal, &state->chunks);
+    state->chunks_open = false;
+}
+
+void
+redo_reset(StoreTxn *txn)
+{
+    txn->redo_done = 0;
+    buf_clear(&txn->redo);
+    if (UNLIKELY(txn->redo.capacity > KEEP_BYTES)) buf_free(&txn->redo);
 }
 
 bool

@@ -1,29 +1,40 @@
 /*
- * redo.h -- what a transaction changed, as bytes for the log, and back.
+ * redo.h -- what a transaction changes, as bytes for the log, and back.
  *
  * The redo stream of a transaction is the sequence of its operations; docs/FORMAT.md has the
- * bytes.  It travels in pieces: chunk records and, last, the commit record.
+ * bytes.  It grows with each write and is cut back by each undo.  It travels in pieces: the commit
+ * record has the last one; of a long stream chunk records go ahead.  A piece that begins before the
+ * end of those that went ahead replaces what they said from there on.
+ *
+ * Stores without a log keep no stream.
  */
 #pragma once
 
-#include "store/txn/version.h"
-#include "store/wal/wal.h"
-
-typedef struct RedoWriter {
-    const Version *at; /* The operation being written. */
-    u64 at_bytes;      /* Of it, bytes that are out. */
-    u64 txn_id;
-    u64 total_bytes, done_bytes;
-    bool open; /* Chunks have been registered with the log. */
-    WalChunks chunks;
-} RedoWriter;
-
-/* Ready to write the redo stream of a transaction that still runs. */
-void redo_writer_start(RedoWriter *writer, const TxnState *state);
-/* Fill a place in the log with a record head and the next bytes of the stream. */
-void redo_writer_piece(RedoWriter *writer, const WalPlace *place, u32 type, u64 ts);
+#include "store/store_private.h"
 
 typedef enum RedoKind { REDO_PUT = 1, REDO_DELETE, REDO_CREATE, REDO_DROP } RedoKind;
+
+/* Where the next operation begins in the stream. */
+static inline u64
+redo_position(const StoreTxn *txn)
+{
+    return txn->redo_done + txn->redo.bytes;
+}
+/* Memory for an operation with this many bytes of key and value.  ERR_NOMEM. */
+MUST_CHECK Err redo_reserve(StoreTxn *txn, size_t bytes);
+/* Append an operation after redo_reserve().  CREATE: the value is one byte, the tree's kind. */
+void redo_append(StoreTxn *txn, RedoKind kind, TreeId tree, Slice key, Slice value);
+/* The operations from `position` on have been undone. */
+void redo_cut(StoreTxn *txn, u64 position);
+
+/* If the stream has become long, let pieces of it go ahead; what cannot go stays.  [parks] */
+void redo_spill(StoreTxn *txn);
+/* Fill a place in the log with a record head and the next bytes of the stream. */
+void redo_piece(StoreTxn *txn, const WalPlace *place, u32 type, u64 ts);
+/* The pieces that went ahead need not be kept any more; commit latch held. */
+void redo_chunks_end(StoreTxn *txn);
+/* Empty the stream. */
+void redo_reset(StoreTxn *txn);
 
 typedef struct RedoOp {
     u8 kind; /* RedoKind */

@@ -4,40 +4,21 @@
  * A committed transaction is settled when every live snapshot sees it and it cannot be lost: a
  * FULL one when it is durable, one below FULL when every FULL one before it is.  Committed
  * transactions wait in a queue by timestamp and settle in that order, so that what is settled is
- * a prefix: after a failed sync no snapshot can see half of what was lost.  Settling a version
- * clears its writer and frees everything older in its chain; a tombstone goes with its slot.
+ * a prefix: after a failed sync no snapshot can see half of what was lost.  Settling one frees the
+ * before-images that it has made and purges its tombstones; the values in the leaves are not
+ * visited: that its id names nobody any more says that they are settled.
  *
- * While an old snapshot holds the queue up, versions between two live snapshots are dropped as
- * soon as they are overwritten (prune), so one forgotten reader costs one version a key.
+ * While an old snapshot holds the queue up, images between two live snapshots are dropped as
+ * soon as they are overwritten (prune), so one forgotten reader costs one image a key.  What is on
+ * top of its chain only loses its image: it may name the writer of a slot.
  *
- * A queue in the order of timestamps also means that what lies below a settled version has been
- * settled before, hence is in nobody's list and may be freed by whoever holds the tree lock.
+ * One settler at a time; it alone changes the lists of transactions that have ended.
  */
-#include "store/store_private.h"
+#include "store/txn/open_set.h"
+#include "store/version/row.h"
 
 #define PRUNED_ROW    32u
 #define SNAPSHOTS_MAX 128u /* Different ones; above the last of them every version stays. */
-
-void
-settle__free_version(Store *store, Tree *tree, Version *version)
-{
-    u64 cost = version_cost(version);
-    rt_fetch_sub(&tree->bytes, cost);
-    rt_fetch_sub(&store->counters.version_bytes, cost);
-    rt_fetch_sub(&store->counters.versions_live, 1);
-    mem_free(version);
-}
-
-void
-settle__tidy_slot(Store *store, Tree *tree, MtreePath *path)
-{
-    Version *head = path->leaf->slot[path->index];
-    if (head->kind != VERSION_TOMBSTONE || head->writer != NULL) return;
-    ASSERT(head->older == NULL);
-    mtree_remove(&tree->map, path);
-    rt_store_relaxed(&tree->slots, tree->map.slots);
-    settle__free_version(store, tree, head);
-}
 
 u64
 settle__safe_ts(Store *store)
@@ -46,7 +27,7 @@ settle__safe_ts(Store *store)
     rt_latch_acquire(&store->commit_latch);
     u64 safe = rt_load_relaxed(&store->last);
     for (const TxnState *state = store->queue_oldest; state != NULL; state = state->newer) {
-        if (!state->full || state->lsn <= durable) continue;
+        if (rt_load_relaxed(&state->lsn) <= durable) continue;
         safe = rt_load_relaxed(&state->status) - 1;
         break;
     }
@@ -74,10 +55,10 @@ snapshots_list(Store *store, u64 *snapshots, u64 *mark_out)
     return count;
 }
 
+/* Commit latch held. */
 static void
-queue_remove(Store *store, TxnState *state)
+queue_take(Store *store, TxnState *state)
 {
-    rt_latch_acquire(&store->commit_latch);
     if (state->older != NULL) {
         state->older->newer = state->newer;
     } else {
@@ -88,91 +69,105 @@ queue_remove(Store *store, TxnState *state)
     } else {
         store->queue_newest = state->older;
     }
-    rt_latch_release(&store->commit_latch);
     rt_fetch_sub(&store->queue_length, 1);
+}
+
+static void
+queue_remove(Store *store, TxnState *state)
+{
+    rt_latch_acquire(&store->commit_latch);
+    queue_take(store, state);
+    rt_latch_release(&store->commit_latch);
+}
+
+/* The oldest of the queue, once `done` (or NULL) has left it. */
+static TxnState *
+queue_first(Store *store, TxnState *done)
+{
+    rt_latch_acquire(&store->commit_latch);
+    if (done != NULL) queue_take(store, done);
+    TxnState *first = store->queue_oldest;
+    rt_latch_release(&store->commit_latch);
+    return first;
 }
 
 static bool
 is_safe(const Store *store, const TxnState *state)
 {
     if (PLANT(105)) return true; /* Settles what is not durable. */
-    return !state->full || state->lsn <= store__durable(store);
+    return rt_load_relaxed(&state->lsn) <= store__durable(store);
 }
 
 /* ---- settling ---- */
 
 static void
-settle_drop(Store *store, Version *version, Tree *tree)
+image_free_long(Store *store, const Before *before)
 {
-    rt_rwlock_lock(&tree->lock);
-    if (tree->unsettled == 0) {
-        store__tree_empty(store, tree);
-    } else {
-        store->has_doomed_trees = true; /* Somebody wrote beside the drop; later. */
-    }
-    rt_rwlock_unlock(&tree->lock);
-    settle__free_version(store, tree, version);
+    if ((before->slot_flags & NODE_SLOT_LONG) == 0) return;
+    LongRef ref;
+    Slice image = before_image(before);
+    ASSERT(image.bytes == sizeof(ref));
+    memcpy(&ref, image.p, sizeof(ref));
+    long_free(store, &ref);
 }
 
-/* One version whose transaction is settled; exclusive tree lock held.  May free it. */
+/* Out of the chain, out of its list, and free. */
 static void
-settle_row(Store *store, Tree *tree, Version *version)
+before_settle(Store *store, TxnState *state, Before *before)
 {
-    version->writer = NULL;
-    ASSERT(tree->unsettled > 0);
-    tree->unsettled--;
-    while (version->older != NULL) {
-        Version *old = version->older;
-        version->older = old->older;
-        if (old->writer != NULL) {
-            /* An own write under a newer own write: the same list, further behind. */
-            old->writer = NULL;
-            tree->unsettled--;
-        }
-        settle__free_version(store, tree, old);
+    u64 hash = before->hash;
+    if (before_is(before, BEFORE_UNDONE)) {
+        row__before_release(store, before);
+        return;
     }
-    if (version->kind != VERSION_TOMBSTONE) return;
-    MtreePath path;
-    mtree_find(&tree->map, version_key(version), &path);
-    ASSERT(path.exact);
-    if (path.leaf->slot[path.index] == version) settle__tidy_slot(store, tree, &path);
+    version_lock(&store->versions, hash);
+    if (before_is(before, BEFORE_LINKED)) version_unlink(&store->versions, before);
+    version_unlock(&store->versions, hash);
+    before_remove(state, before);
+    if (!before_is(before, BEFORE_MARKER)) image_free_long(store, before);
+    if (before_is(before, BEFORE_DELETES)) {
+        Tree *tree = store__tree(store, before->tree);
+        row_purge(store, tree, before_key(before), hash, rt_load_relaxed(&state->id));
+    }
+    before_free(&store->versions, before);
 }
 
-/*
- * Settle up to `budget` versions of one transaction, newest first, so that an own write that was
- * overwritten in the same transaction is taken out of the list together with the newer one.
- */
+void
+settle__hand_over(Store *store, TxnState *state)
+{
+    if (LIKELY(rt_load_relaxed(&state->status) != TXN_ABORTED)) {
+        rt_store_release(&state->ended, 1);
+        return;
+    }
+    rt_latch_acquire(&store->commit_latch);
+    rt_store_release(&state->ended, 1);
+    bool pinned = rt_load_relaxed(&state->pins) > 0;
+    rt_latch_release(&store->commit_latch);
+    if (pinned) return;
+    while (state->first != NULL) {
+        ASSERT(before_is(state->first, BEFORE_UNDONE));
+        row__before_release(store, state->first);
+    }
+    txn_table_give(&store->states, state);
+}
+
+/* Mark the trees that a settled transaction has dropped. */
+static void
+settle_drops(Store *store, const TxnState *state)
+{
+    UndoWalk walk = undo_walk(&state->undo);
+    const UndoEntry *entry;
+    while ((entry = undo_walk_next(&walk, NULL)) != NULL) {
+        if (entry->kind == UNDO_TREE_DROP) rt_store_release(&store->has_doomed_trees, 1);
+    }
+}
+
 static u64
 settle_some(Store *store, TxnState *state, u64 budget)
 {
-    u64 done = 0;
-    while (state->last != NULL && done < budget) {
-        Version *version = state->last;
-        Tree *tree = store__tree(store, version->tree);
-        if (version->kind == VERSION_TREE_CREATE || version->kind == VERSION_TREE_DROP) {
-            txn__list_remove(state, version);
-            if (version->kind == VERSION_TREE_DROP) {
-                settle_drop(store, version, tree);
-            } else {
-                settle__free_version(store, tree, version);
-            }
-            done++;
-            continue;
-        }
-        rt_rwlock_lock(&tree->lock);
-        for (u32 i = 0; i < 512 && done < budget; i++) {
-            txn__list_remove(state, version);
-            for (Version *own = version->older; own != NULL && own->writer == state;
-                 own = own->older) {
-                txn__list_remove(state, own);
-            }
-            settle_row(store, tree, version);
-            done++;
-            version = state->last;
-            if (version == NULL || version->tree != tree->id) break;
-            if (version->kind == VERSION_TREE_CREATE || version->kind == VERSION_TREE_DROP) break;
-        }
-        rt_rwlock_unlock(&tree->lock);
+    u64 done = 1;
+    for (; state->first != NULL && done < budget; done++) {
+        before_settle(store, state, state->first);
     }
     return done;
 }
@@ -189,47 +184,124 @@ snapshot_between(const u64 *snapshots, u64 count, u64 low, u64 high)
     return false;
 }
 
-/* Free those versions below `version` that no snapshot needs; exclusive tree lock held. */
+typedef struct Pruning {
+    Store *store;
+    const u64 *snapshots;
+    u64 count;
+    TxnState *state; /* Whose list is being walked: it stays. */
+} Pruning;
+
+/* Nothing leads to the state any more, though it is not settled: no slot, no image names it. */
 static void
-prune_chain(Store *store, Tree *tree, Version *version, const u64 *snapshots, u64 count)
+maybe_give(Pruning *p, TxnState *state)
 {
-    u64 high = rt_load_relaxed(&version->writer->status);
-    Version **link = &version->older;
-    while (*link != NULL) {
-        Version *old = *link;
-        TxnState *writer = old->writer;
-        if (writer == NULL) break;
-        u64 low = rt_load_relaxed(&writer->status);
-        ASSERT(low != TXN_RUNNING && low <= high);
-        bool needed = low == high || rt_load_acquire(&writer->ended) == 0 ||
-                      snapshot_between(snapshots, count, low, high);
-        if (needed) {
-            high = low;
-            link = &old->older;
-            continue;
-        }
-        *link = old->older;
-        tree->unsettled--;
-        txn__list_remove(writer, old);
-        settle__free_version(store, tree, old);
-        if (writer->count == 0) {
-            queue_remove(store, writer);
-            mem_free(writer);
-        }
-    }
+    bool needed = state == p->state || state->befores > 0 || rt_load_acquire(&state->refs) != 0 ||
+                  rt_load_acquire(&state->named) != 0 || rt_load_relaxed(&state->pins) > 0 ||
+                  state->makes_trees;
+    if (needed) return;
+    queue_remove(p->store, state);
+    txn_table_give(&p->store->states, state);
 }
 
+/* What was taken out of a chain, or (`stripped`) has become a marker, goes; and who wrote the image
+   may have been needed for it only. */
 static void
-prune_below(Store *store, TxnState *state, const u64 *snapshots, u64 count)
+image_drop(Pruning *p, Before *before, bool stripped, bool had_image)
 {
-    for (Version *version = state->first; version != NULL; version = version->next) {
-        if (version->kind != VERSION_VALUE && version->kind != VERSION_TOMBSTONE) continue;
-        Tree *tree = store__tree(store, version->tree);
-        rt_rwlock_lock(&tree->lock);
-        prune_chain(store, tree, version, snapshots, count);
-        rt_rwlock_unlock(&tree->lock);
+    Store *store = p->store;
+    u64 writer = had_image && !before_is(before, BEFORE_OWN) ? before->writer : 0;
+    if (had_image) image_free_long(store, before);
+    if (before_is(before, BEFORE_ORPHAN)) {
+        before_free(&store->versions, before);
+        return;
+    }
+    if (!stripped) {
+        TxnState *creator = before->creator;
+        before_remove(creator, before);
+        before_free(&store->versions, before);
+        maybe_give(p, creator);
+    }
+    if (writer == 0) return;
+    TxnState *state = txn_table_at(&store->states, (u32)(writer & TXN_ID_INDEX_MASK));
+    if (rt_load_acquire(&state->id) != writer) return;
+    rt_fetch_sub(&state->refs, 1);
+    bool ready = rt_load_acquire(&state->ended) != 0 &&
+                 rt_load_relaxed(&state->status) != TXN_ABORTED;
+    if (ready) maybe_give(p, state);
+}
+
+/* Has the creator committed, and is what stands in its list the settler's to change? */
+static bool
+is_ours(const Before *before)
+{
+    const TxnState *creator = before->creator;
+    u64 status = rt_load_acquire(&creator->status);
+    return status != TXN_RUNNING && status != TXN_ABORTED &&
+           rt_load_acquire(&creator->ended) != 0 && rt_load_relaxed(&creator->pins) == 0;
+}
+
+/* Is the image of any use to a snapshot? */
+static bool
+is_needed(const Pruning *p, const Before *before)
+{
+    u64 high = rt_load_acquire(&before->creator->status);
+    return snapshot_between(p->snapshots, p->count, before->ts, high);
+}
+
+/*
+ * Of the chain from `before` on downwards, take out one that nobody needs, or make a marker of it
+ * if it is on top; stripe latched.  NULL: there is none.
+ */
+static Before *
+idle_take(Pruning *p, Before *before, bool *stripped_out, bool *had_image_out)
+{
+    VersionMap *map = &p->store->versions;
+    const Before *head = version_head(map, before->hash, before->tree, before_key(before));
+    for (; before != NULL; before = before->older) {
+        bool orphan = before_is(before, BEFORE_ORPHAN), marker = before_is(before, BEFORE_MARKER);
+        if (before == head && marker) continue;
+        if (!orphan && (before_is(before, BEFORE_UNDONE) || !is_ours(before))) continue;
+        if (!marker && is_needed(p, before)) continue;
+        *stripped_out = before == head;
+        *had_image_out = !marker;
+        if (before == head) {
+            before_mark(before, BEFORE_MARKER);
+        } else {
+            version_unlink(map, before);
+        }
+        return before;
+    }
+    return NULL;
+}
+
+/* Drop what nobody needs of the chains that the state's images are in. */
+static void
+prune_below(Pruning *p, TxnState *state)
+{
+    VersionMap *map = &p->store->versions;
+    p->state = state;
+    for (Before *before = state->first; before != NULL;) {
+        Before *next = before->next;
+        bool self = false;
+        u64 hash = before->hash;
+        while (!self) {
+            bool stripped, had_image;
+            Before *idle = NULL;
+            version_lock(map, hash);
+            if (before_is(before, BEFORE_LINKED)) {
+                idle = idle_take(p, before, &stripped, &had_image);
+            }
+            version_unlock(map, hash);
+            if (idle == NULL) break;
+            self = idle == before && !stripped;
+            if (idle == next) next = next->next; /* It leaves the list that is walked. */
+            image_drop(p, idle, stripped, had_image);
+        }
+        before = next;
     }
     state->pruned = true;
+    p->state = NULL;
+    maybe_give(p, state);
 }
 
 /* A committed transaction that can be looked at and has not been.  Those come in at the new end,
@@ -252,20 +324,24 @@ unpruned(Store *store, u64 mark)
 
 /* ---- the pass ---- */
 
+/* Free the pages of the trees whose drop is settled.  Who still runs with an older snapshot and
+   has rows there finds them gone. */
 static void
-empty_doomed_trees(Store *store)
+empty_doomed_trees(Store *store, u64 horizon)
 {
-    bool left = false;
+    rt_store_release(&store->has_doomed_trees, 0);
     u32 end = rt_load_acquire(&store->tree_next);
     for (TreeId id = 1; id < end; id++) {
         Tree *tree = store__tree(store, id);
-        if (tree == NULL || rt_load_acquire(&tree->dropped_ts) == 0) continue;
-        rt_rwlock_lock(&tree->lock);
-        if (tree->map.slots > 0 && tree->unsettled == 0) store__tree_empty(store, tree);
-        left = left || tree->map.slots > 0;
-        rt_rwlock_unlock(&tree->lock);
+        if (tree == NULL || rt_load_acquire(&tree->gone) != 0) continue;
+        u64 dropped = rt_load_acquire(&tree->dropped_ts);
+        if (dropped == 0) continue;
+        if (dropped <= horizon) {
+            store__tree_empty(store, tree);
+        } else {
+            rt_store_release(&store->has_doomed_trees, 1);
+        }
     }
-    store->has_doomed_trees = left;
 }
 
 bool
@@ -278,28 +354,34 @@ settle__run(Store *store, u64 budget)
     u64 horizon = count > 0 ? MIN_OF(snapshots[0], mark) : mark;
     u64 left = budget;
     bool more = false;
-    TxnState *state;
+    TxnState *state = queue_first(store, NULL);
     for (;;) {
-        rt_latch_acquire(&store->commit_latch);
-        state = store->queue_oldest;
-        rt_latch_release(&store->commit_latch);
         if (state == NULL || rt_load_relaxed(&state->status) > horizon) break;
-        if (!is_safe(store, state)) break;
-        left -= settle_some(store, state, left);
-        if (state->count > 0) {
+        if (!is_safe(store, state) || rt_load_relaxed(&state->pins) > 0) break;
+        left -= MIN_OF(left, settle_some(store, state, left));
+        if (state->first != NULL) {
             more = true;
             break;
         }
-        queue_remove(store, state);
-        mem_free(state);
+        if (UNLIKELY(state->makes_trees)) settle_drops(store, state);
+        TxnState *done = state;
+        state = queue_first(store, done);
+        txn_table_give(&store->states, done);
     }
     /* Held up by a snapshot: drop what lies between snapshots, once for each commit. */
     bool held = state != NULL && rt_load_relaxed(&state->status) > horizon;
+    Pruning p = {.store = store, .snapshots = snapshots, .count = count};
+    /* After a failed sync snapshots begin at the safe timestamp: nothing above it may be thinned
+       out, also not of commits below FULL. */
+    if (held) mark = MIN_OF(mark, settle__safe_ts(store));
     TxnState *next;
     while (held && (next = unpruned(store, mark)) != NULL) {
-        prune_below(store, next, snapshots, count);
+        prune_below(&p, next);
     }
-    if (store->has_doomed_trees) empty_doomed_trees(store);
+    if (rt_load_relaxed(&store->has_doomed_trees) != 0) {
+        u64 settled = state == NULL ? horizon : rt_load_relaxed(&state->status) - 1;
+        empty_doomed_trees(store, MIN_OF(horizon, settled));
+    }
     rt_mutex_unlock(&store->settle_mutex);
     return more;
 }

@@ -257,27 +257,44 @@ read_any(const SsiTxn *reader, const SsiKey *written, u64 count)
 
 /* ---- commit ---- */
 
+/* The row of an undo entry that stands, if it is one. */
+static bool
+written_row(const UndoEntry *entry, Slice *key_out)
+{
+    if (rt_load_relaxed(&entry->undone) != 0) return false;
+    switch ((UndoKind)entry->kind) {
+    case UNDO_INSERT: *key_out = undo_key(entry); return true;
+    case UNDO_BEFORE: *key_out = before_key(undo_before(entry)); return true;
+    case UNDO_TREE_CREATE:
+    case UNDO_TREE_DROP: return false;
+    }
+    return false;
+}
+
 /* The keys that the transaction writes, sorted, with copies of their bytes. */
 static Err
 gather_written(StoreTxn *txn)
 {
     SsiTxn *ssi = txn->ssi;
     const TxnState *state = txn->state;
-    if (state == NULL || state->count == 0) return OK;
+    if (state == NULL || state->undo.count == 0) return OK;
     size_t bytes = 0;
-    for (const Version *version = state->first; version != NULL; version = version->next) {
-        bytes += version->key_bytes;
+    Slice key;
+    const UndoEntry *entry;
+    UndoWalk walk = undo_walk(&state->undo);
+    while ((entry = undo_walk_next(&walk, NULL)) != NULL) {
+        if (written_row(entry, &key)) bytes += key.bytes;
     }
-    ssi->written = MEM_NEW_ARRAY(SsiKey, state->count);
+    ssi->written = MEM_NEW_ARRAY(SsiKey, state->undo.count);
     if (ssi->written == NULL || buf_reserve(&ssi->keys, bytes) != OK) return ERR_NOMEM;
     u64 count = 0;
-    for (const Version *version = state->first; version != NULL; version = version->next) {
-        if (version->kind != VERSION_VALUE && version->kind != VERSION_TOMBSTONE) continue;
-        if ((version->flags & VERSION_SUPERSEDED) != 0) continue;
+    walk = undo_walk(&state->undo);
+    while ((entry = undo_walk_next(&walk, NULL)) != NULL) {
+        if (!written_row(entry, &key)) continue;
         u8 *to = ssi->keys.p + ssi->keys.bytes;
-        memcpy(to, version->bytes, version->key_bytes);
-        ssi->written[count++] = (SsiKey){version->tree, {to, version->key_bytes}};
-        ssi->keys.bytes += version->key_bytes;
+        memcpy(to, key.p, key.bytes);
+        ssi->written[count++] = (SsiKey){entry->tree, {to, key.bytes}};
+        ssi->keys.bytes += key.bytes;
     }
     ssi->written_count = count;
     sort_items(ssi->written, count, sizeof(SsiKey), compare_written);

@@ -1,11 +1,10 @@
 /*
  * txn.c -- the life of a transaction: begin, marks and undo, commit, rollback.
  *
- * Invariants: every version that a running transaction has put into a chain is in its state's
- * list exactly once, newest last; a mark is the length of that list.  A version leaves the chain
- * (undo) or is handed to the settler (commit), never both.  Status, commit timestamp and log
- * position are set together under the commit latch, so the order of timestamps is the order of
- * the log.
+ * Invariants: every write of a running transaction stands in its undo list, newest last; a mark is
+ * the length of that list.  Status, commit timestamp and log position are set together under the
+ * commit latch, where the transaction also leaves the open set, so the order of timestamps is the
+ * order of the log.
  */
 #include "store/store_private.h"
 
@@ -14,8 +13,10 @@
 
 #include "store/file.h"
 #include "store/store_private.h"
+#include "store/txn/open_set.h"
 #include "store/txn/redo.h"
 #include "store/txn/ssi.h"
+#include "store/version/row.h"
 #include "store/wal/wal.h"
 
 /* Versions settled for each one written, at most, by a commit; and by the end of a reader. */
@@ -34,61 +35,49 @@ txn__fail(StoreTxn *txn, Err err, const char *format, ...)
     return err_set(&txn->error, err, "%s", text);
 }
 
-Err
-txn__usable(StoreTxn *txn)
+static Err
+fail_doomed(StoreTxn *txn)
 {
-    if (UNLIKELY(txn->state != NULL && rt_load_acquire(&txn->state->doomed) != 0)) {
-        return txn__fail(txn, ERR_BUSY_SNAPSHOT,
-                         "could not serialize access: the owner of the write token came first");
-    }
-    if (UNLIKELY(store__failed(txn->store)) && txn->snapshot > settle__safe_ts(txn->store)) {
-        return txn__fail(txn, ERR_IO, "the log has failed; the store must be opened again");
-    }
-    return OK;
+    return txn__fail(txn, ERR_BUSY_SNAPSHOT,
+                     "could not serialize access: the owner of the write token came first");
+}
+
+static Err
+fail_failed(StoreTxn *txn)
+{
+    return txn__fail(txn, ERR_IO, "the log has failed; the store must be opened again");
+}
+
+static bool
+is_doomed(const StoreTxn *txn)
+{
+    return UNLIKELY(txn->state != NULL && rt_load_acquire(&txn->state->doomed) != 0);
+}
+
+Err
+txn__usable_slow(StoreTxn *txn)
+{
+    if (is_doomed(txn)) return fail_doomed(txn);
+    bool failed = UNLIKELY(store__failed(txn->store)) &&
+                  txn->snapshot > settle__safe_ts(txn->store);
+    return failed ? fail_failed(txn) : OK;
+}
+
+Err
+txn__writable(StoreTxn *txn)
+{
+    if (is_doomed(txn)) return fail_doomed(txn);
+    return UNLIKELY(store__failed(txn->store)) ? fail_failed(txn) : OK;
 }
 
 TxnState *
 txn__state(StoreTxn *txn)
 {
     if (LIKELY(txn->state != NULL)) return txn->state;
-    TxnState *state = MEM_NEW(TxnState);
-    if (state == NULL) return NULL;
-    state->id = rt_fetch_add(&txn->store->next_txn_id, 1);
-    state->txn = txn;
+    TxnState *state;
+    if (txn_table_take(&txn->store->states, txn, &state) != OK) return NULL;
     txn->state = state;
     return state;
-}
-
-void
-txn__list_append(TxnState *state, Version *version)
-{
-    version->prev = state->last;
-    version->next = NULL;
-    if (state->last != NULL) {
-        state->last->next = version;
-    } else {
-        state->first = version;
-    }
-    state->last = version;
-    state->count++;
-}
-
-void
-txn__list_remove(TxnState *state, Version *version)
-{
-    ASSERT(state->count > 0);
-    if (version->prev != NULL) {
-        version->prev->next = version->next;
-    } else {
-        state->first = version->next;
-    }
-    if (version->next != NULL) {
-        version->next->prev = version->prev;
-    } else {
-        state->last = version->prev;
-    }
-    version->next = version->prev = NULL;
-    state->count--;
 }
 
 static void txn_release(StoreTxn *txn);
@@ -175,24 +164,6 @@ txn__take_fresh_snapshot(StoreTxn *txn)
 }
 
 Err
-txn__begin_at_cut(Store *store, StoreTxn **txn_out, u64 *cut_out, u64 *oldest_out)
-{
-    StoreTxnOptions options = {.level = STORE_SNAPSHOT, .sync = STORE_SYNC_OFF};
-    Err err = store_txn_begin(store, &options, txn_out);
-    if (err != OK) return err;
-    StoreTxn *txn = *txn_out;
-    rt_latch_acquire(&store->txns_latch);
-    snapshot_leave(txn);
-    rt_latch_acquire(&store->commit_latch);
-    snapshot_take(txn);
-    *cut_out = wal_next(store->wal);
-    *oldest_out = wal_oldest(store->wal, *cut_out);
-    rt_latch_release(&store->commit_latch);
-    rt_latch_release(&store->txns_latch);
-    return OK;
-}
-
-Err
 store_txn_refresh(StoreTxn *txn)
 {
     Store *store = txn->store;
@@ -223,7 +194,7 @@ store_txn_set_sync(StoreTxn *txn, StoreSync sync)
 bool
 store_txn_has_written(const StoreTxn *txn)
 {
-    return txn->state != NULL && txn->state->count > 0;
+    return txn->state != NULL && txn->state->undo.count > 0;
 }
 
 const ErrMsg *
@@ -258,123 +229,28 @@ store_txn_wait_shown(StoreTxn *txn)
 StoreMark
 store_txn_mark(const StoreTxn *txn)
 {
-    return txn->state == NULL ? 0 : txn->state->count;
-}
-
-static void
-bury(StoreTxn *txn, Version *version)
-{
-    version->next = txn->graveyard;
-    txn->graveyard = version;
-}
-
-/* Take `version`, which is in the chain of the path's slot, out of it. */
-static void
-chain_unlink(Store *store, Tree *tree, MtreePath *path, Version *version)
-{
-    Version **link = &path->leaf->slot[path->index];
-    if (*link == version && version->older == NULL) {
-        mtree_remove(&tree->map, path);
-        rt_store_relaxed(&tree->slots, tree->map.slots);
-    } else {
-        while (*link != version) {
-            ASSERT(*link != NULL);
-            link = &(*link)->older;
-        }
-        *link = version->older;
-        settle__tidy_slot(store, tree, path);
-    }
-    ASSERT(tree->unsettled > 0);
-    tree->unsettled--;
-    version->writer = NULL;
-    version->older = NULL;
-}
-
-/* Unlink the rows that were only kept locked: all, or those of one tree. */
-static void
-drop_locks(StoreTxn *txn, TreeId only)
-{
-    Version **link = &txn->lock_list;
-    while (*link != NULL) {
-        Version *version = *link;
-        if (only != TREE_NONE && version->tree != only) {
-            link = &version->next;
-            continue;
-        }
-        *link = version->next;
-        Tree *tree = store__tree(txn->store, version->tree);
-        rt_rwlock_lock(&tree->lock);
-        if (!(version->flags & VERSION_DETACHED)) {
-            MtreePath path;
-            mtree_find(&tree->map, version_key(version), &path);
-            ASSERT(path.exact);
-            chain_unlink(txn->store, tree, &path, version);
-        }
-        rt_rwlock_unlock(&tree->lock);
-        bury(txn, version);
-    }
-}
-
-/* Undo the newest write: its row returns to what it was, but stays ours if `keep_lock`. */
-static void
-undo_one(StoreTxn *txn, bool keep_lock)
-{
-    Store *store = txn->store;
-    TxnState *state = txn->state;
-    Version *version = state->last;
-    txn__list_remove(state, version);
-    Tree *tree = store__tree(store, version->tree);
-    if (version->kind == VERSION_TREE_CREATE) {
-        /* Its rows were written later, so they are undone already; nobody may write any more. */
-        drop_locks(txn, tree->id);
-        rt_store_release(&tree->dropped_ts, 1);
-    }
-    bool in_chain = version->kind == VERSION_VALUE || version->kind == VERSION_TOMBSTONE;
-    if (!in_chain) {
-        bury(txn, version);
-        return;
-    }
-    rt_rwlock_lock(&tree->lock);
-    if (version->flags & VERSION_DETACHED) {
-        rt_rwlock_unlock(&tree->lock);
-        bury(txn, version);
-        return;
-    }
-    bool own_below = version->older != NULL && version->older->writer == state;
-    if (own_below) version->older->flags &= (u8)~VERSION_SUPERSEDED;
-    if (own_below || !keep_lock) {
-        MtreePath path;
-        mtree_find(&tree->map, version_key(version), &path);
-        ASSERT(path.exact);
-        chain_unlink(store, tree, &path, version);
-        bury(txn, version);
-    } else {
-        version->kind = VERSION_LOCK;
-        version->next = txn->lock_list;
-        txn->lock_list = version;
-    }
-    rt_rwlock_unlock(&tree->lock);
+    u64 mark = txn->state == NULL ? 0 : txn->state->undo.count;
+    ((StoreTxn *)(uintptr_t)txn)->mark_last = mark;
+    return mark;
 }
 
 void
 store_txn_undo_to(StoreTxn *txn, StoreMark mark)
 {
-    while (txn->state != NULL && txn->state->count > mark) {
-        undo_one(txn, true);
+    while (txn->state != NULL && txn->state->undo.count > mark) {
+        row_undo(txn, true);
     }
+    txn->mark_last = MIN_OF(txn->mark_last, mark);
 }
 
 /* ---- the end ---- */
 
+#define KEEP_BYTES ((size_t)1 << 17) /* Of a buffer, when the object is given back. */
+
 static void
-empty_graveyard(StoreTxn *txn)
+buffer_trim(Buf *buf)
 {
-    while (txn->graveyard != NULL) {
-        Version *version = txn->graveyard;
-        txn->graveyard = version->next;
-        Tree *tree = store__tree(txn->store, version->tree);
-        settle__free_version(txn->store, tree, version);
-    }
+    if (UNLIKELY(buf->capacity > KEEP_BYTES)) buf_free(buf);
 }
 
 /* Give the object back; its state is no longer its own. */
@@ -382,11 +258,13 @@ static void
 txn_release(StoreTxn *txn)
 {
     Store *store = txn->store;
-    empty_graveyard(txn);
-    ASSERT(txn->holds == NULL && txn->lock_list == NULL);
+    ASSERT(txn->holds == NULL);
     txn->state = NULL;
+    txn->mark_last = 0;
     err_clear(&txn->error);
-    buf_free(&txn->copy);
+    buffer_trim(&txn->got);
+    buffer_trim(&txn->got_newest);
+    redo_reset(txn);
     rt_latch_acquire(&store->txns_latch);
     snapshot_leave(txn);
     txn->newer = store->spare_txns;
@@ -394,22 +272,26 @@ txn_release(StoreTxn *txn)
     rt_latch_release(&store->txns_latch);
 }
 
-/* Undo all, become aborted, wake who waits.  The state is freed. */
+/* Undo all, become aborted, wake who waits. */
 static void
 abort_writes(StoreTxn *txn)
 {
+    Store *store = txn->store;
     TxnState *state = txn->state;
     if (state == NULL) return;
-    bool wrote = state->count > 0;
-    while (state->count > 0) {
-        undo_one(txn, false);
+    bool wrote = state->undo.count > 0;
+    while (state->undo.count > 0) {
+        row_undo(txn, false);
     }
-    drop_locks(txn, TREE_NONE);
+    rt_latch_acquire(&store->commit_latch);
+    if (store->wal != NULL) redo_chunks_end(txn);
+    open_set_leave(store, state);
     rt_store_release(&state->status, TXN_ABORTED);
+    rt_latch_release(&store->commit_latch);
     wait__ended(txn, state);
-    mem_free(state);
+    settle__hand_over(store, state);
     txn->state = NULL;
-    if (wrote) rt_fetch_add(&txn->store->counters.rollbacks, 1);
+    if (wrote) rt_fetch_add(&store->counters.rollbacks, 1);
 }
 
 void
@@ -450,10 +332,13 @@ commit_reader(StoreTxn *txn, ErrMsg *msg)
 static void
 date_trees(Store *store, const TxnState *state, u64 ts)
 {
-    for (const Version *version = state->first; version != NULL; version = version->next) {
-        Tree *tree = store__tree(store, version->tree);
-        if (version->kind == VERSION_TREE_CREATE) rt_store_release(&tree->created_ts, ts);
-        if (version->kind == VERSION_TREE_DROP) rt_store_release(&tree->dropped_ts, ts);
+    UndoWalk walk = undo_walk(&state->undo);
+    const UndoEntry *entry;
+    while ((entry = undo_walk_next(&walk, NULL)) != NULL) {
+        if (rt_load_relaxed(&entry->undone) != 0) continue;
+        Tree *tree = store__tree(store, entry->tree);
+        if (entry->kind == UNDO_TREE_CREATE) rt_store_release(&tree->created_ts, ts);
+        if (entry->kind == UNDO_TREE_DROP) rt_store_release(&tree->dropped_ts, ts);
     }
 }
 
@@ -464,8 +349,9 @@ commit_publish(StoreTxn *txn, u64 lsn)
     Store *store = txn->store;
     TxnState *state = txn->state;
     u64 ts = rt_load_relaxed(&store->last) + 1;
-    state->lsn = lsn;
-    state->full = txn->sync == STORE_SYNC_FULL && store->wal != NULL;
+    bool full = txn->sync == STORE_SYNC_FULL && store->wal != NULL;
+    rt_store_release(&state->lsn, full ? lsn : 0);
+    open_set_leave(store, state);
     state->newer = NULL;
     state->older = store->queue_newest;
     if (state->older != NULL) {
@@ -525,21 +411,13 @@ commit_enter(StoreTxn *txn, u32 bytes)
     }
 }
 
-/* The chunks of a commit that came to nothing need not be kept. */
-static void
-chunks_forget(Store *store, RedoWriter *writer)
-{
-    if (!writer->open) return;
-    rt_latch_acquire(&store->commit_latch);
-    wal_chunks_end(store->wal, &writer->chunks);
-    rt_latch_release(&store->commit_latch);
-}
-
 /* Log and publish.  On OK the transaction is committed, perhaps not yet durable. */
 static Err
-commit_writes(StoreTxn *txn)
+commit_writes(StoreTxn *txn, u64 *lsn_out)
 {
     Store *store = txn->store;
+    TxnState *state = txn->state;
+    *lsn_out = 0;
     if (store->wal == NULL) {
         Err err = commit_enter(txn, 0);
         if (err != OK) return err;
@@ -547,48 +425,40 @@ commit_writes(StoreTxn *txn)
         rt_latch_release(&store->commit_latch);
         return OK;
     }
-    RedoWriter writer;
-    redo_writer_start(&writer, txn->state);
+    WalPlace place;
     /* All but the last piece of a long record go ahead of it. */
-    while (writer.total_bytes - writer.done_bytes > WAL_PIECE_BYTES_MAX) {
+    while (txn->redo.bytes > WAL_PIECE_BYTES_MAX) {
         Err err = commit_enter(txn, WAL_RECORD_HEAD_BYTES + WAL_PIECE_BYTES_MAX);
-        if (err != OK) {
-            chunks_forget(store, &writer);
-            return err;
-        }
-        WalPlace place;
-        if (!writer.open) wal_chunks_begin(store->wal, &writer.chunks);
-        writer.open = true;
+        if (err != OK) return err;
+        if (!state->chunks_open) wal_chunks_begin(store->wal, &state->chunks);
+        state->chunks_open = true;
         wal_take(store->wal, WAL_RECORD_HEAD_BYTES + WAL_PIECE_BYTES_MAX, &place);
         rt_latch_release(&store->commit_latch);
-        redo_writer_piece(&writer, &place, WAL_RECORD_CHUNK, 0);
+        redo_piece(txn, &place, WAL_RECORD_CHUNK, 0);
         wal_filled(store->wal, &place);
     }
-    u32 bytes = WAL_RECORD_HEAD_BYTES + (u32)(writer.total_bytes - writer.done_bytes);
+    u32 bytes = WAL_RECORD_HEAD_BYTES + (u32)txn->redo.bytes;
     Err err = commit_enter(txn, bytes);
-    if (err != OK) {
-        chunks_forget(store, &writer);
-        return err;
-    }
-    WalPlace place;
+    if (err != OK) return err;
     wal_take(store->wal, bytes, &place);
     commit_publish(txn, place.end);
-    if (writer.open) wal_chunks_end(store->wal, &writer.chunks);
-    u64 ts = rt_load_relaxed(&txn->state->status);
+    redo_chunks_end(txn);
+    u64 ts = rt_load_relaxed(&state->status);
     rt_latch_release(&store->commit_latch);
-    redo_writer_piece(&writer, &place, WAL_RECORD_COMMIT, ts);
+    redo_piece(txn, &place, WAL_RECORD_COMMIT, ts);
     wal_filled(store->wal, &place);
+    *lsn_out = place.end;
     return OK;
 }
 
 /* The same between the judgement and its record. */
 static Err
-commit_serializable(StoreTxn *txn)
+commit_serializable(StoreTxn *txn, u64 *lsn_out)
 {
     for (;;) {
         Err err = ssi__commit_start(txn);
         if (err != OK) return err;
-        err = commit_writes(txn);
+        err = commit_writes(txn, lsn_out);
         ssi__commit_end(txn, err == OK, rt_load_relaxed(&txn->state->status));
         if (err != ERR_LOCKED) return err;
         err = token_wait(txn);
@@ -615,14 +485,14 @@ store_txn_commit(StoreTxn *txn, ErrMsg *msg)
         return err_set(msg, ERR_FOREIGN, "opened before fork()");
     Err err = txn__usable(txn);
     if (err != OK) return commit_failed(txn, err, msg);
-    if (state == NULL || state->count == 0) return commit_reader(txn, msg);
+    if (state == NULL || state->undo.count == 0) return commit_reader(txn, msg);
 
     if (store->wal != NULL && UNLIKELY(!file__log_is_ready(store))) {
         err = file__begin_log(store, &txn->error);
         if (err != OK) return commit_failed(txn, err, msg);
     }
-    drop_locks(txn, TREE_NONE);
-    err = txn->ssi == NULL ? commit_writes(txn) : commit_serializable(txn);
+    u64 lsn;
+    err = txn->ssi == NULL ? commit_writes(txn, &lsn) : commit_serializable(txn, &lsn);
     if (err == ERR_BUSY) {
         if (msg != NULL) err_set(msg, err, "%s", err_message(&txn->error));
         return err;
@@ -630,9 +500,10 @@ store_txn_commit(StoreTxn *txn, ErrMsg *msg)
     if (err != OK) return commit_failed(txn, err, msg);
 
     /* Committed: from here on nothing can take it back. */
-    u64 lsn = state->lsn, dep = txn->dep, writes = state->count;
+    u64 dep = txn->dep, writes = state->undo.count;
     StoreSync sync = (StoreSync)txn->sync;
-    wait__ended(txn, state); /* From here on the settler may free the state. */
+    wait__ended(txn, state);
+    settle__hand_over(store, state); /* From here on the settler may give the state away. */
     txn_release(txn);
     rt_fetch_add(&store->counters.commits, 1);
     err = commit_harden(store, sync, lsn, dep);

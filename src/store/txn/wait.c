@@ -13,6 +13,7 @@
  */
 #include "rt/park.h"
 #include "store/store_private.h"
+#include "store/version/row.h"
 
 /* Bound of one sleep: store_txn_interrupt() may come from a signal handler and cannot unpark. */
 #define WAIT_SLICE_NS (20 * RT_NS_PER_MS)
@@ -81,7 +82,7 @@ closes_cycle(const StoreTxn *txn, const TxnState *holder)
 {
     while (holder != NULL) {
         if (holder == txn->state) return true;
-        const StoreTxn *next = holder->txn;
+        const StoreTxn *next = (const StoreTxn *)rt_load_acquire(&holder->txn);
         holder = next != NULL ? next->waits_for : NULL;
     }
     return false;
@@ -107,7 +108,8 @@ wait__for(StoreTxn *txn, TxnState *holder, u64 resource, u64 deadline_ns, const 
 {
     Store *store = txn->store;
     ASSERT(txn->state != NULL && txn->state != holder);
-    ASSERT(holder->txn != NULL); /* wait__ended() has yet to come, and will wake us. */
+    ASSERT(rt_load_relaxed(&holder->txn) !=
+           NULL); /* wait__ended() has yet to come, and will wake us. */
     if (closes_cycle(txn, holder)) {
         rt_latch_release(&store->wait_latch);
         rt_fetch_add(&store->counters.deadlocks, 1);
@@ -194,10 +196,10 @@ conflicting(const StoreLock *lock, const TxnState *self, bool exclusive)
 }
 
 TxnState *
-wait__key_holder(StoreTxn *txn, const Tree *tree, Slice key)
+wait__key_holder(StoreTxn *txn, const Tree *tree, Slice key, bool deletes)
 {
     StoreLock *lock = lock_find(txn->store, true, tree->id, key);
-    return lock == NULL ? NULL : conflicting(lock, txn->state, true);
+    return lock == NULL ? NULL : conflicting(lock, txn->state, deletes);
 }
 
 static void
@@ -211,7 +213,7 @@ hold_release(Store *store, StoreHold *hold)
     *link = hold->next_in_lock;
     if (lock->is_key) {
         Tree *tree = store__tree(store, (TreeId)lock->number);
-        rt_fetch_sub(&tree->key_locks, 1);
+        rt_fetch_sub(&tree->key_holds, 1);
     }
     if (lock->holds == NULL) {
         Slice key = {lock->key, lock->key_bytes};
@@ -241,12 +243,11 @@ wait__ended(StoreTxn *txn, TxnState *state)
         store->token = NULL;
         rt_latch_release(&store->commit_latch);
     }
-    state->txn = NULL;
+    rt_store_release(&state->txn, NULL);
     StoreTxn *list = state->waiters;
     state->waiters = NULL;
     wake_list(list);
     rt_latch_release(&store->wait_latch);
-    rt_store_release(&state->ended, 1);
 }
 
 /* Add our hold to the lock, making the lock if it is not there.  Wait latch held. */
@@ -257,6 +258,7 @@ hold_add(StoreTxn *txn, bool is_key, u64 number, Slice key, bool exclusive)
     StoreLock *lock = lock_find(store, is_key, number, key);
     for (StoreHold *own = lock == NULL ? NULL : lock->holds; own != NULL; own = own->next_in_lock) {
         if (own->state != txn->state) continue;
+        if (exclusive && !own->exclusive) rt_fetch_add(&store->holds_version, 1);
         own->exclusive = own->exclusive || exclusive;
         return OK;
     }
@@ -283,7 +285,10 @@ hold_add(StoreTxn *txn, bool is_key, u64 number, Slice key, bool exclusive)
     lock->holds = hold;
     hold->next_in_txn = txn->holds;
     txn->holds = hold;
-    if (is_key) rt_fetch_add(&store__tree(store, (TreeId)number)->key_locks, 1);
+    if (is_key) {
+        rt_fetch_add(&store__tree(store, (TreeId)number)->key_holds, 1);
+        rt_fetch_add(&store->holds_version, 1);
+    }
     return OK;
 }
 
@@ -308,21 +313,85 @@ store_txn_lock_schema(StoreTxn *txn, u64 lock_no, bool exclusive)
     return err == OK ? OK : txn__fail(txn, err, "out of memory");
 }
 
-/* Who must end before the existence of this key is certain: a running deleter or inserter. */
-static TxnState *
-existence_writer(const StoreTxn *txn, const Version *head)
+void
+wait__hold_row(StoreTxn *txn, TreeId tree, Slice key)
 {
-    if (head == NULL || head->writer == NULL || head->writer == txn->state) return NULL;
-    TxnState *writer = head->writer;
-    if (rt_load_acquire(&writer->status) != TXN_RUNNING) return NULL;
-    bool exists = head->kind == VERSION_VALUE;
-    const Version *below = head;
-    while (below != NULL && (below->writer == writer || below->kind == VERSION_LOCK)) {
+    rt_latch_acquire(&txn->store->wait_latch);
+    Err ignored = hold_add(txn, true, tree, key, true);
+    (void)ignored; /* Then somebody may come first when the statement runs again. */
+    rt_latch_release(&txn->store->wait_latch);
+}
+
+/* ---- parent keys ---- */
+
+/* A running transaction that has deleted or inserted the key, so that its existence is not certain;
+   0: nobody.  Leaf viewed. */
+static u64
+existence_writer(StoreTxn *txn, const Tree *tree, Node node, Slice key, u64 hash)
+{
+    bool exact;
+    u32 slot = node_find(node, key, &exact);
+    if (!exact) return 0;
+    u64 id = row_writer(txn->store, tree, node, slot, key, hash);
+    if (id == 0) return 0;
+    TxnSeen seen = txn_table_look(&txn->store->states, id);
+    bool runs = seen.state != NULL && seen.state != txn->state && seen.status == TXN_RUNNING;
+    if (!runs) return 0;
+    bool exists = (node_slots(node)[slot].flags & NODE_SLOT_TOMBSTONE) == 0, existed = false;
+    VersionMap *map = &txn->store->versions;
+    version_lock(map, hash);
+    const Before *below = version_head(map, hash, tree->id, key);
+    while (below != NULL && (before_is(below, BEFORE_MARKER) || before_is(below, BEFORE_OWN))) {
         below = below->older;
     }
-    bool existed = below != NULL && below->kind == VERSION_VALUE;
-    if (head->kind == VERSION_LOCK) return NULL; /* Undone: stays as it was. */
-    return exists == existed ? NULL : writer;
+    if (below != NULL && below->creator_id == id) {
+        existed = (below->slot_flags & NODE_SLOT_TOMBSTONE) == 0;
+    }
+    version_unlock(map, hash);
+    return exists == existed ? 0 : id;
+}
+
+/* The same on the leaf as it is now.  [parks] */
+static Err
+existence_check(StoreTxn *txn, Tree *tree, Slice key, u64 *id_out)
+{
+    u64 hash = version_hash(tree->id, key);
+    for (;;) {
+        PageView view;
+        *id_out = 0;
+        Err err = btree_leaf_view(&tree->map, BTREE_AT, key, false, &view);
+        if (err != OK) return rt_load_acquire(&tree->gone) != 0 ? OK : err;
+        *id_out = existence_writer(txn, tree, btree_node(&tree->map, &view), key, hash);
+        if (pool_view_end(&view)) return OK;
+    }
+}
+
+static void
+hold_drop(StoreTxn *txn, TreeId tree, Slice key)
+{
+    for (StoreHold **link = &txn->holds; *link != NULL; link = &(*link)->next_in_txn) {
+        StoreHold *hold = *link;
+        const StoreLock *lock = hold->lock;
+        bool same = lock->is_key && lock->number == tree &&
+                    slice_equal((Slice){lock->key, lock->key_bytes}, key);
+        if (!same) continue;
+        *link = hold->next_in_txn;
+        hold_release(txn->store, hold);
+        return;
+    }
+}
+
+/* Hold the key; *fresh_out: it was not held before. */
+static Err
+key_hold(StoreTxn *txn, TreeId tree, Slice key, bool *fresh_out)
+{
+    Store *store = txn->store;
+    rt_latch_acquire(&store->wait_latch);
+    const StoreHold *newest = txn->holds;
+    Err err = hold_add(txn, true, tree, key, false);
+    *fresh_out = txn->holds != newest;
+    rt_latch_release(&store->wait_latch);
+    return err;
 }
 
 Err
@@ -336,25 +405,24 @@ store_txn_lock_key(StoreTxn *txn, TreeId tree_id, Slice key)
     if (txn__state(txn) == NULL) return txn__fail(txn, ERR_NOMEM, "out of memory");
     u64 deadline_ns = txn->wait_ns == 0 ? 0 : rt_deadline_after(txn->wait_ns);
     for (;;) {
-        u32 index;
-        bool exact;
-        rt_rwlock_lock_shared(&tree->lock);
-        MtreeLeaf *leaf = mtree_look(&tree->map, key, &index, &exact);
-        TxnState *writer = exact ? existence_writer(txn, leaf->slot[index]) : NULL;
+        /* First the hold, then the look: a deleter looks at the holds with the leaf latched, so
+           one of the two sees the other. */
+        bool fresh;
+        u64 id;
+        err = key_hold(txn, tree_id, key, &fresh);
+        if (err == OK) err = existence_check(txn, tree, key, &id);
+        if (err != OK) return txn__fail(txn, err, "%s", err_text(err));
+        if (id == 0) return OK;
         rt_latch_acquire(&store->wait_latch);
-        if (writer != NULL && writer->txn == NULL) {
+        if (fresh) hold_drop(txn, tree_id, key);
+        TxnState *writer = txn_table_at(&store->states, (u32)(id & TXN_ID_INDEX_MASK));
+        if (!wait__runs(writer, id)) {
             rt_latch_release(&store->wait_latch);
-            rt_rwlock_unlock_shared(&tree->lock);
             continue;
         }
-        rt_rwlock_unlock_shared(&tree->lock);
-        if (writer == NULL) break; /* A deleter takes the tree lock, then looks for us. */
         err = wait__for(txn, writer, WAIT_RESOURCE_ALL, deadline_ns, "a parent key");
         if (err != OK) return err;
     }
-    err = hold_add(txn, true, tree_id, key, false);
-    rt_latch_release(&store->wait_latch);
-    return err == OK ? OK : txn__fail(txn, err, "out of memory");
 }
 
 /* ---- the write token ---- */

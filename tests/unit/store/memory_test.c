@@ -101,7 +101,7 @@ snapshots_hold(void **state)
     kit_check(store);
     store_txn_rollback(old);
     store_stats(store, &stats);
-    assert_int_equal(stats.versions_live, 1);
+    assert_int_equal(stats.versions_live, 0);
     store_close(store);
 }
 

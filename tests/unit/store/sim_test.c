@@ -284,7 +284,7 @@ judge(World *world)
         u32 hot;
         Err err = check_prefix(world, txn, &hot);
         store_txn_rollback(txn);
-        if (err == ERR_NOMEM) continue;
+        if (err == ERR_NOMEM || err == ERR_IO_READ) continue; /* The next try may succeed. */
         if (err != OK) rt_sim_fail("looking: %s", err_name(err));
         u32 least = MAX_OF(world->acked_full, world->shown);
         bool any_counts = world->killed_gently &&

@@ -1,0 +1,79 @@
+/*
+ * cursor.h -- what cursor.c and cursor_fetch.c share.
+ */
+#pragma once
+
+#include "store/version/row.h"
+
+typedef enum CursorSide {
+    CURSOR_NOWHERE, /* No position: every move finds nothing until a seek. */
+    CURSOR_BEFORE,
+    CURSOR_ON,
+    CURSOR_AFTER
+} CursorSide;
+
+typedef enum CursorGuess {
+    GUESS_NONE,
+    GUESS_FORWARD,   /* Where a move forward begins. */
+    GUESS_BACKWARDS, /* Where one backwards begins. */
+    GUESS_ENTRY      /* The entry that the cursor is on. */
+} CursorGuess;
+
+struct StoreCursor {
+    StoreTxn *txn;
+    Tree *tree;
+    TreeId tree_id;
+    u8 side; /* CursorSide */
+    bool bound_inclusive;
+    /* A guess: the leaf of the position.  While its word is `word`, `index` is a slot in it. */
+    u8 guess; /* CursorGuess: what that slot is. */
+    u32 leaf;
+    i32 index;
+    u64 word;
+    Slice current; /* The value, in `value`; valid with CURSOR_ON. */
+    Buf value;
+    Buf bound; /* Empty: none. */
+
+    /* The run that was handed out last. */
+    u32 run_capacity;
+    Slice *run_keys, *run_values;
+    u8 *run_long; /* Is this row's value still to be read? */
+    u8 **slabs;   /* Of a page and a lead each. */
+    u32 slab_count, slab_room;
+    u32 slabs_used;
+    u8 *free_from, *free_to; /* What is left of the slab that rows are copied to. */
+    u8 **longs;              /* Long values of the run. */
+    u32 long_count, long_room;
+
+    u32 key_bytes;
+    u8 key[STORE_KEY_BYTES_MAX];
+};
+
+/* Where a move begins: at `key`, in the leaf that `where` says. */
+typedef struct CursorPlace {
+    BtreeWhere where;
+    bool backwards, inclusive;
+    u32 next_leaf; /* A guess. */
+    Slice key;     /* Perhaps in `bytes`. */
+    u8 bytes[STORE_KEY_BYTES_MAX];
+} CursorPlace;
+
+MUST_CHECK Err cursor__start(StoreCursor *cursor);
+/* The place of the cursor's position.  `onto`: the entry that it is on counts. */
+void cursor__place_of(const StoreCursor *cursor, bool backwards, bool onto, CursorPlace *place_out);
+/* View the leaf of a place, by the guess if that holds.  [parks] */
+MUST_CHECK Err cursor__leaf_view(StoreCursor *cursor, const CursorPlace *place, bool scan,
+                                 PageView *view_out);
+/* First slot of a viewed leaf that a move from the place comes to; may be off either end. */
+i32 cursor__first_slot(const StoreCursor *cursor, const PageView *view, Node node,
+                       const CursorPlace *place);
+/* The place where the neighbour of a leaf begins.  False: there is none. */
+bool cursor__next_leaf(Node node, CursorPlace *place);
+void cursor__place_copy(CursorPlace *to, const CursorPlace *from);
+void cursor__remember(StoreCursor *cursor, u32 leaf, u64 word, CursorGuess guess, i32 index);
+void cursor__stand(StoreCursor *cursor, CursorSide side, Slice key);
+/* SERIALIZABLE: note what a move has covered: from `from` (NULL: the end it started at) to where
+   the cursor is now, or to the end of the tree in the direction of the move. */
+MUST_CHECK Err cursor__note_move(StoreCursor *cursor, const Slice *from, bool backwards,
+                                 bool found);
+void cursor__run_free(StoreCursor *cursor);

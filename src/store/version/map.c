@@ -1,0 +1,259 @@
+/*
+ * map.c -- a striped hash map of chains.
+ *
+ * Each stripe has its own latch and buckets, which double when there are more chains than buckets;
+ * growing is optional (a full map is only slower), so nothing that undoes needs memory.
+ */
+#include "store/version/map.h"
+
+#include "store/store_private.h"
+
+#define BUCKETS_FIRST 8u
+
+void
+version_map_init(VersionMap *map)
+{
+    for (u32 i = 0; i < VERSION_STRIPES; i++) {
+        rt_latch_init(&map->stripes[i].latch, STORE_RANK_VERSIONS);
+    }
+}
+
+static VersionStripe *
+stripe_of(const VersionMap *map, u64 hash)
+{
+    return (VersionStripe *)(uintptr_t)&map->stripes[hash % VERSION_STRIPES];
+}
+
+static Before **
+bucket_of(const VersionStripe *stripe, u64 hash)
+{
+    return &stripe->bucket[hash / VERSION_STRIPES & (stripe->buckets - 1)];
+}
+
+void
+version_map_free(VersionMap *map)
+{
+    for (u32 i = 0; i < VERSION_STRIPES; i++) {
+        VersionStripe *stripe = &map->stripes[i];
+        for (u32 k = 0; k < stripe->buckets; k++) {
+            for (Before *head = stripe->bucket[k]; head != NULL;) {
+                Before *next = head->next_bucket;
+                while (head != NULL) {
+                    Before *older = head->older;
+                    before_free(map, head);
+                    head = older;
+                }
+                head = next;
+            }
+        }
+        mem_free(stripe->bucket);
+        stripe->bucket = NULL;
+        stripe->buckets = 0;
+    }
+}
+
+void
+version_lock(VersionMap *map, u64 hash)
+{
+    rt_latch_acquire(&stripe_of(map, hash)->latch);
+}
+
+void
+version_unlock(VersionMap *map, u64 hash)
+{
+    rt_latch_release(&stripe_of(map, hash)->latch);
+}
+
+static void
+rehash(VersionStripe *stripe, Before **bucket, u32 buckets)
+{
+    Before **old = stripe->bucket;
+    u32 old_buckets = stripe->buckets;
+    stripe->bucket = bucket;
+    stripe->buckets = buckets;
+    for (u32 i = 0; i < old_buckets; i++) {
+        for (Before *head = old[i]; head != NULL;) {
+            Before *next = head->next_bucket;
+            Before **to = bucket_of(stripe, head->hash);
+            head->next_bucket = *to;
+            *to = head;
+            head = next;
+        }
+    }
+}
+
+Err
+version_map_start(VersionMap *map)
+{
+    Err err = OK;
+    rt_mutex_lock(&map->start_mutex);
+    for (u32 i = 0; i < VERSION_STRIPES && err == OK; i++) {
+        VersionStripe *stripe = &map->stripes[i];
+        if (stripe->bucket != NULL) continue;
+        Before **bucket = MEM_NEW_ARRAY(Before *, BUCKETS_FIRST);
+        if (bucket == NULL) {
+            err = ERR_NOMEM;
+            break;
+        }
+        rt_latch_acquire(&stripe->latch);
+        stripe->bucket = bucket;
+        stripe->buckets = BUCKETS_FIRST;
+        rt_latch_release(&stripe->latch);
+    }
+    if (err == OK) rt_store_release(&map->started, 1);
+    rt_mutex_unlock(&map->start_mutex);
+    return err;
+}
+
+void
+version_grow(VersionMap *map, u64 hash)
+{
+    VersionStripe *stripe = stripe_of(map, hash);
+    rt_latch_acquire(&stripe->latch);
+    u32 have = stripe->buckets;
+    bool full = stripe->chains > have;
+    rt_latch_release(&stripe->latch);
+    if (!full) return;
+    Before **bucket = MEM_NEW_ARRAY(Before *, (u64)have * 2);
+    if (bucket == NULL) return;
+    Before **garbage = bucket;
+    rt_latch_acquire(&stripe->latch);
+    if (stripe->buckets == have) {
+        garbage = stripe->bucket;
+        rehash(stripe, bucket, have * 2);
+    }
+    rt_latch_release(&stripe->latch);
+    mem_free(garbage);
+}
+
+static bool
+is_of(const Before *head, u64 hash, TreeId tree, Slice key)
+{
+    return head->hash == hash && head->tree == tree && slice_equal(before_key(head), key);
+}
+
+Before *
+version_head(const VersionMap *map, u64 hash, TreeId tree, Slice key)
+{
+    const VersionStripe *stripe = stripe_of(map, hash);
+    if (stripe->buckets == 0) return NULL;
+    Before *head = *bucket_of(stripe, hash);
+    while (head != NULL && !is_of(head, hash, tree, key)) {
+        head = head->next_bucket;
+    }
+    return head;
+}
+
+/* The pointer that leads to the head of this key's chain, or the end of the bucket. */
+static Before **
+link_of(VersionStripe *stripe, const Before *before)
+{
+    Before **link = bucket_of(stripe, before->hash);
+    while (*link != NULL && !is_of(*link, before->hash, before->tree, before_key(before))) {
+        link = &(*link)->next_bucket;
+    }
+    return link;
+}
+
+bool
+version_link(VersionMap *map, Before *before)
+{
+    VersionStripe *stripe = stripe_of(map, before->hash);
+    ASSERT(stripe->buckets > 0 && !before_is(before, BEFORE_LINKED));
+    Before **link = link_of(stripe, before);
+    Before *head = *link;
+    before->older = head;
+    before->next_bucket = head == NULL ? NULL : head->next_bucket;
+    if (head == NULL) stripe->chains++;
+    *link = before;
+    before_mark(before, BEFORE_LINKED);
+    return stripe->chains > stripe->buckets;
+}
+
+void
+version_unlink(VersionMap *map, Before *before)
+{
+    VersionStripe *stripe = stripe_of(map, before->hash);
+    ASSERT(before_is(before, BEFORE_LINKED));
+    Before **link = link_of(stripe, before);
+    Before *head = *link;
+    ASSERT(head != NULL);
+    if (head == before) {
+        if (before->older != NULL) {
+            before->older->next_bucket = before->next_bucket;
+            *link = before->older;
+        } else {
+            *link = before->next_bucket;
+            stripe->chains--;
+        }
+    } else {
+        while (head->older != before) {
+            head = head->older;
+            ASSERT(head != NULL);
+        }
+        head->older = before->older;
+    }
+    before->older = before->next_bucket = NULL;
+    rt_fetch_and(&before->flags, (u8)~BEFORE_LINKED);
+}
+
+static u64
+cost_of(const Before *before)
+{
+    return sizeof(Before) + 16 + before->key_bytes + (u64)before->value_bytes;
+}
+
+Before *
+before_new(VersionMap *map, TreeId tree, u64 hash, Slice key, Slice image)
+{
+    Before *before = (Before *)mem_alloc(sizeof(Before) + key.bytes + image.bytes);
+    if (before == NULL) return NULL;
+    *before = (Before){
+        .hash = hash, .tree = tree, .key_bytes = (u16)key.bytes, .value_bytes = (u32)image.bytes};
+    if (key.bytes > 0) memcpy(before->bytes, key.p, key.bytes);
+    if (image.bytes > 0) memcpy(before->bytes + key.bytes, image.p, image.bytes);
+    rt_fetch_add(&map->befores, 1);
+    rt_fetch_add(&map->bytes, cost_of(before));
+    return before;
+}
+
+void
+before_free(VersionMap *map, Before *before)
+{
+    if (before == NULL) return;
+    rt_fetch_sub(&map->befores, 1);
+    rt_fetch_sub(&map->bytes, cost_of(before));
+    mem_free(before);
+}
+
+void
+before_append(TxnState *state, Before *before)
+{
+    before->prev = state->last;
+    before->next = NULL;
+    if (state->last != NULL) {
+        state->last->next = before;
+    } else {
+        state->first = before;
+    }
+    state->last = before;
+    state->befores++;
+}
+
+void
+before_remove(TxnState *state, Before *before)
+{
+    ASSERT(state->befores > 0);
+    if (before->prev != NULL) {
+        before->prev->next = before->next;
+    } else {
+        state->first = before->next;
+    }
+    if (before->next != NULL) {
+        before->next->prev = before->prev;
+    } else {
+        state->last = before->prev;
+    }
+    before->next = before->prev = NULL;
+    state->befores--;
+}

@@ -1,0 +1,126 @@
+/*
+ * map.h -- before-images: what keys held before their newest value, by (tree, key).
+ *
+ * The newest value of a key stands in its leaf.  A Before is what it replaced, with who replaced it
+ * (the creator) and whose the replaced value was (the writer).  The Befores of a key form a chain,
+ * newest first; the map leads to its head.  If a key has a head, the head's creator is the writer
+ * of the key's slot: that is what a slot with NODE_WRITER_ASK_MAP asks for, and for its sake a
+ * head may be a marker, without an image.  No slot: no chain.
+ *
+ * A chain grows under the leaf's latch and its stripe's latch; the settler takes Befores out under
+ * the stripe's latch alone.  Readers walk a chain under the stripe's latch and copy what they want
+ * out of it before they let go, so what is taken out may be freed at once.
+ *
+ * The list of a creator (first, last) belongs to its task while it runs, then to the settler.
+ */
+#pragma once
+
+#include "store/txn/state.h"
+
+#define VERSION_STRIPES 64u
+
+#define BEFORE_MARKER  1u  /* No image: readers step over it. */
+#define BEFORE_LINKED  2u  /* In its chain. */
+#define BEFORE_DELETES 4u  /* The creator has left a tombstone in the slot. */
+#define BEFORE_OWN     8u  /* The image is a value of the creator itself. */
+#define BEFORE_ORPHAN  16u /* A marker that is in no list. */
+#define BEFORE_UNDONE  32u /* Then, if linked, only a marker for its image's writer. */
+
+struct Before {
+    Before *older;       /* In the chain. */
+    Before *next_bucket; /* Of a head: the next chain in its bucket. */
+    Before *next, *prev; /* In the creator's list. */
+    TxnState *creator;   /* In whose list it is. */
+    u64 creator_id;      /* Whom a slot that asks is told. */
+    u64 hash;
+    u64 writer; /* Id of the image's writer; 0: it was settled. */
+    u64 ts;     /* When that committed; 0: settled. */
+    u64 lsn;    /* What must be durable before the image may be shown; 0: nothing. */
+    u64 seq;    /* Its place in the creator's undo list. */
+    u64 undone; /* Epoch of the undoing, once UNDONE. */
+    TreeId tree;
+    u32 value_bytes;
+    u16 key_bytes;
+    u8 slot_flags; /* NODE_SLOT_TOMBSTONE, NODE_SLOT_LONG of the image. */
+    RtU8 flags;    /* BEFORE_*; changes under the stripe's latch. */
+    u8 bytes[];    /* The key, then the image. */
+};
+
+static inline Slice
+before_key(const Before *before)
+{
+    return (Slice){before->bytes, before->key_bytes};
+}
+static inline Slice
+before_image(const Before *before)
+{
+    return (Slice){before->bytes + before->key_bytes, before->value_bytes};
+}
+static inline bool
+before_is(const Before *before, u32 flag)
+{
+    return (rt_load_relaxed(&before->flags) & flag) != 0;
+}
+/* The same while nobody else knows it. */
+static inline void
+before_mark_new(Before *before, u32 flag)
+{
+    rt_store_relaxed(&before->flags, (u8)(rt_load_relaxed(&before->flags) | flag));
+}
+static inline void
+before_mark(Before *before, u32 flag)
+{
+    rt_fetch_or(&before->flags, (u8)flag);
+}
+
+typedef struct VersionStripe {
+    RtLatch latch;
+    u32 chains, buckets; /* buckets: a power of two, or 0. */
+    Before **bucket;
+} VersionStripe;
+
+typedef struct VersionMap {
+    VersionStripe stripes[VERSION_STRIPES];
+    RtU32 started; /* Every stripe has buckets. */
+    RtMutex start_mutex;
+    RtU64 befores, bytes; /* Those that exist, for accounts. */
+} VersionMap;
+
+void version_map_init(VersionMap *map);
+/* Also frees every Before that is still linked. */
+void version_map_free(VersionMap *map);
+
+static inline u64
+version_hash(TreeId tree, Slice key)
+{
+    return hash_bytes(key.p, key.bytes, tree);
+}
+
+/* Take the stripe's latch. */
+void version_lock(VersionMap *map, u64 hash);
+void version_unlock(VersionMap *map, u64 hash);
+/* Make sure that Befores can be linked; no latch held.  ERR_NOMEM. */
+MUST_CHECK Err version_map_start(VersionMap *map);
+static ALWAYS_INLINE Err
+version_prepare(VersionMap *map)
+{
+    return LIKELY(rt_load_acquire(&map->started) != 0) ? OK : version_map_start(map);
+}
+/* Head of the chain, or NULL; stripe latched. */
+Before *version_head(const VersionMap *map, u64 hash, TreeId tree, Slice key);
+/* Put a Before on top of its key's chain; stripe latched, prepared.  True: the stripe has become
+   full, and version_grow() would help. */
+bool version_link(VersionMap *map, Before *before);
+/* Give the stripe more buckets, if memory allows; no latch held. */
+void version_grow(VersionMap *map, u64 hash);
+/* Take it out of the chain; stripe latched. */
+void version_unlink(VersionMap *map, Before *before);
+
+/* A Before with room for key and image; fields beside key, tree, hash and image are zero.
+   NULL: out of memory. */
+Before *before_new(VersionMap *map, TreeId tree, u64 hash, Slice key, Slice image);
+void before_free(VersionMap *map, Before *before);
+
+/* The creator's list. */
+void before_append(TxnState *state, Before *before);
+void before_remove(TxnState *state, Before *before);

@@ -1,0 +1,320 @@
+/*
+ * row_undo.c -- taking writes back, dooming, purging.
+ *
+ * Undoing needs no memory: a slot keeps the room of what was in it (node_write()), the Before holds
+ * the old value, and where the leaf's table of writers is full the Before goes on as the marker
+ * that names the old writer.
+ */
+#include "rt/task.h"
+#include "store/txn/redo.h"
+#include "store/version/row.h"
+
+bool
+row__leaf_for_undo(Tree *tree, Slice key, PageView *view_out)
+{
+    u32 rounds = 0;
+    for (;;) {
+        if (rt_load_acquire(&tree->gone) != 0) return false;
+        page_op_throttle(tree->map.pages.ops);
+        if (btree_leaf_latch(&tree->map, key, 0, view_out) == OK) return true;
+        rt_spin(&rounds); /* A page must come back from the disk first. */
+    }
+}
+
+/* ---- one entry ---- */
+
+typedef struct Undoing {
+    Store *store;
+    Tree *tree;
+    Slice key;
+    u64 hash;
+    PageView view;
+    Node node;
+    u32 slot;
+    bool exact;
+    u8 *scratch;
+    LongRef dropped; /* The value that was taken back. */
+} Undoing;
+
+static bool
+undoing_latch(Undoing *u)
+{
+    if (!row__leaf_for_undo(u->tree, u->key, &u->view)) return false;
+    u->node = btree_node(&u->tree->map, &u->view);
+    u->slot = node_find(u->node, u->key, &u->exact);
+    return true;
+}
+
+/* The value in the slot will be nobody's. */
+static void
+slot_forget(Undoing *u)
+{
+    const NodeSlot *slot = &node_slots(u->node)[u->slot];
+    if ((slot->flags & (NODE_SLOT_LONG | NODE_SLOT_TOMBSTONE)) != NODE_SLOT_LONG) return;
+    Slice value = node_read_value(u->node, u->slot);
+    if (value.bytes == sizeof(LongRef)) memcpy(&u->dropped, value.p, sizeof(LongRef));
+}
+
+/* Name the old writer of an image that goes back into its slot; leaf and stripe latched.  *ask_out:
+   the Before must go on standing in the chain for it. */
+static u8
+writer_restore(Undoing *u, const Before *before, bool *ask_out)
+{
+    Store *store = u->store;
+    *ask_out = false;
+    if (before->writer == 0) return NODE_WRITER_SETTLED;
+    TxnSeen seen = txn_table_look(&store->states, before->writer);
+    /* Settled meanwhile; with the bug planted: an unsettled version is taken for settled. */
+    if (seen.state == NULL || PLANT(130)) return NODE_WRITER_SETTLED;
+    rt_store_release(&seen.state->named, 1);
+    u8 writer = node_writer_find(u->node, before->writer);
+    if (writer == 0) writer = node_writer_add(u->node, before->writer, u->scratch);
+    if (writer != NODE_WRITER_ASK_MAP) return writer;
+    node_head(u->node)->flags |= NODE_FLAG_ASKS;
+    const Before *top = version_head(&store->versions, u->hash, u->tree->id, u->key);
+    *ask_out = top == NULL || top->creator_id != before->writer;
+    return writer;
+}
+
+/*
+ * Undo the write that a Before stands for; leaf latched and touched.  The Before stays in its
+ * creator's list, marked, and perhaps in its chain, as a marker.
+ */
+static void
+before_undo(Undoing *u, Before *before, u64 epoch)
+{
+    Store *store = u->store;
+    ASSERT(u->exact && !before_is(before, BEFORE_UNDONE));
+    version_lock(&store->versions, u->hash);
+    version_unlink(&store->versions, before);
+    slot_forget(u);
+    bool ask = false;
+    u8 writer = node_slots(u->node)[u->slot].writer;
+    if (!before_is(before, BEFORE_OWN)) writer = writer_restore(u, before, &ask);
+    bool fits = node_write(u->node, u->slot, before_image(before), writer, before->slot_flags,
+                           u->scratch);
+    ASSERT(fits);
+    before->undone = epoch;
+    before_mark(before, BEFORE_UNDONE | BEFORE_MARKER);
+    if (ask) {
+        before->creator_id = before->writer;
+        (void)version_link(&store->versions, before);
+    }
+    version_unlock(&store->versions, u->hash);
+}
+
+void
+row__before_release(Store *store, Before *before)
+{
+    before_remove(before->creator, before);
+    u64 hash = before->hash;
+    version_lock(&store->versions, hash);
+    bool linked = before_is(before, BEFORE_LINKED);
+    if (linked) before_mark(before, BEFORE_ORPHAN);
+    version_unlock(&store->versions, hash);
+    if (!linked) before_free(&store->versions, before);
+}
+
+/* Take out the marker that named `id` as the writer of an inserted row; stripe not latched. */
+static Before *
+marker_unlink(Undoing *u, u64 id, u64 epoch)
+{
+    VersionMap *map = &u->store->versions;
+    version_lock(map, u->hash);
+    Before *head = version_head(map, u->hash, u->tree->id, u->key);
+    if (head == NULL || head->creator_id != id || before_is(head, BEFORE_UNDONE)) {
+        head = NULL;
+    } else {
+        ASSERT(before_is(head, BEFORE_MARKER));
+        version_unlink(map, head);
+        head->undone = epoch;
+        before_mark(head, BEFORE_UNDONE);
+    }
+    version_unlock(map, u->hash);
+    return head;
+}
+
+static void
+slot_remove(Undoing *u)
+{
+    slot_forget(u);
+    node_remove(u->node, u->slot);
+    rt_fetch_sub(&u->tree->slots, 1);
+}
+
+/* Undo an insert, unless a token owner has done so; leaf latched and touched. */
+static Before *
+insert_undo(Undoing *u, u64 id, u64 epoch)
+{
+    if (!u->exact || row_writer(u->store, u->tree, u->node, u->slot, u->key, u->hash) != id) {
+        return NULL;
+    }
+    Before *marker = marker_unlink(u, id, epoch);
+    slot_remove(u);
+    return marker;
+}
+
+/* The rows of a tree that was never there are gone already. */
+static void
+create_undo(StoreTxn *txn, TreeId tree_id)
+{
+    Tree *tree = store__tree(txn->store, tree_id);
+    rt_store_release(&tree->dropped_ts, 1);
+    rt_store_release(&txn->store->has_doomed_trees, 1);
+}
+
+static void
+row_undo_entry(StoreTxn *txn, const UndoEntry *entry, Undoing *u, bool *keep_out, u64 *epoch_out)
+{
+    TxnState *state = txn->state;
+    Before *before = entry->kind == UNDO_BEFORE ? undo_before(entry) : NULL;
+    Before *gone = before;
+    *keep_out = rt_load_acquire(&state->pins) > 0;
+    *epoch_out = 0;
+    if (undoing_latch(u)) {
+        PageOp op;
+        page_op_begin(u->tree->map.pages.ops, &op);
+        page_op_touch(&op, &u->view);
+        *keep_out = rt_load_acquire(&state->pins) > 0;
+        *epoch_out = op.epoch;
+        if (before == NULL) {
+            gone = insert_undo(u, rt_load_relaxed(&state->id), op.epoch);
+        } else if (!before_is(before, BEFORE_UNDONE)) {
+            before_undo(u, before, op.epoch);
+        }
+        undo_pop(&state->undo, *keep_out, op.epoch);
+        pool_unlatch(&u->view, true, true);
+        page_op_end(&op);
+    } else {
+        /* The tree is gone, and its slots with it. */
+        version_lock(&u->store->versions, u->hash);
+        if (before != NULL && before_is(before, BEFORE_LINKED)) {
+            version_unlink(&u->store->versions, before);
+        }
+        version_unlock(&u->store->versions, u->hash);
+        undo_pop(&state->undo, *keep_out, 0);
+    }
+    if (gone != NULL && !*keep_out) row__before_release(u->store, gone);
+}
+
+void
+row_undo(StoreTxn *txn, bool keep_lock)
+{
+    Store *store = txn->store;
+    TxnState *state = txn->state;
+    u64 redo_at;
+    const UndoEntry *entry = undo_newest(&state->undo, &redo_at);
+    ASSERT(entry != NULL);
+    u8 key_copy[STORE_KEY_BYTES_MAX];
+    if (entry->kind == UNDO_TREE_CREATE || entry->kind == UNDO_TREE_DROP) {
+        if (entry->kind == UNDO_TREE_CREATE) create_undo(txn, entry->tree);
+        undo_pop(&state->undo, rt_load_acquire(&state->pins) > 0, 0);
+        redo_cut(txn, redo_at);
+        return;
+    }
+    Slice key = entry->kind == UNDO_BEFORE ? before_key(undo_before(entry)) : undo_key(entry);
+    if (key.bytes > 0) memcpy(key_copy, key.p, key.bytes);
+    Undoing u = {.store = store,
+                 .tree = store__tree(store, entry->tree),
+                 .key = {key_copy, key.bytes},
+                 .scratch = txn->scratch.p};
+    u.hash = version_hash(u.tree->id, u.key);
+    if (keep_lock) wait__hold_row(txn, u.tree->id, u.key);
+    bool keep;
+    u64 epoch;
+    row_undo_entry(txn, entry, &u, &keep, &epoch);
+    redo_cut(txn, redo_at);
+    long_free(store, &u.dropped);
+}
+
+/* ---- dooming ---- */
+
+Err
+row__doom(RowWrite *w, PageView *view, u32 slot, TxnState *loser, u64 loser_id)
+{
+    Store *store = w->txn->store;
+    DoomedInsert *note = (DoomedInsert *)mem_alloc_zeroed(sizeof(DoomedInsert) + w->key.bytes);
+    if (note == NULL) {
+        pool_unlatch(view, false, false);
+        return txn__fail(w->txn, ERR_NOMEM, "out of memory");
+    }
+    rt_store_release(&loser->doomed, 1);
+    Undoing u = {.store = store,
+                 .tree = w->tree,
+                 .key = w->key,
+                 .hash = w->hash,
+                 .view = *view,
+                 .node = btree_node(&w->tree->map, view),
+                 .slot = slot,
+                 .exact = true,
+                 .scratch = w->txn->scratch.p};
+    PageOp op;
+    page_op_begin(w->tree->map.pages.ops, &op);
+    page_op_touch(&op, &u.view);
+    version_lock(&store->versions, w->hash);
+    Before *head = version_head(&store->versions, w->hash, w->tree->id, w->key);
+    version_unlock(&store->versions, w->hash);
+    /* Only writers change the top of a chain, and we have the leaf. */
+    bool has_image = head != NULL && head->creator_id == loser_id &&
+                     !before_is(head, BEFORE_MARKER);
+    if (has_image) {
+        before_undo(&u, head, op.epoch);
+    } else {
+        (void)marker_unlink(&u, loser_id, op.epoch); /* Freed by its own rollback. */
+        slot_remove(&u);
+        *note = (DoomedInsert){
+            .undone = op.epoch, .tree = w->tree->id, .key_bytes = (u32)w->key.bytes};
+        if (w->key.bytes > 0) memcpy(note->key, w->key.p, w->key.bytes);
+        rt_latch_acquire(&store->doom_latch);
+        note->next = loser->doomed_inserts;
+        loser->doomed_inserts = note;
+        rt_latch_release(&store->doom_latch);
+        note = NULL;
+    }
+    pool_unlatch(&u.view, true, true);
+    page_op_end(&op);
+    mem_free(note);
+    long_free(store, &u.dropped);
+    return OK;
+}
+
+/* ---- purging ---- */
+
+/* Nothing stands under the slot's tombstone any more; stripe latched. */
+static bool
+chain_is_empty(Undoing *u)
+{
+    row__drop_orphans(u->store, u->hash, u->tree->id, u->key);
+    return version_head(&u->store->versions, u->hash, u->tree->id, u->key) == NULL;
+}
+
+void
+row_purge(Store *store, Tree *tree, Slice key, u64 hash, u64 id)
+{
+    Undoing u = {.store = store, .tree = tree, .key = key, .hash = hash};
+    if (!undoing_latch(&u)) return;
+    bool removed = false, empty = false;
+    PageOp op;
+    page_op_begin(tree->map.pages.ops, &op);
+    if (u.exact && (node_slots(u.node)[u.slot].flags & NODE_SLOT_TOMBSTONE) != 0) {
+        u64 writer = row_writer(store, tree, u.node, u.slot, key, hash);
+        bool settled = writer == id || writer == 0 ||
+                       txn_table_look(&store->states, writer).state == NULL;
+        version_lock(&store->versions, hash);
+        removed = settled && chain_is_empty(&u);
+        version_unlock(&store->versions, hash);
+        if (removed) {
+            page_op_touch(&op, &u.view);
+            slot_remove(&u);
+        }
+        empty = node_head(u.node)->count == 0;
+    }
+    pool_unlatch(&u.view, removed, removed);
+    page_op_end(&op);
+    if (removed && empty) {
+        /* A leaf that stays empty because memory is short costs a step in scans, no more. */
+        Err ignored = btree_merge_empty(&tree->map, key);
+        (void)ignored;
+        btree_reclaim(&tree->map);
+    }
+}

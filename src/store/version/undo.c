@@ -1,0 +1,198 @@
+/*
+ * undo.c -- chunks of undo entries.
+ *
+ * Invariants: all entries of a chunk have been written in one epoch; an undone entry is kept only
+ * while the transaction is pinned, so entries that stand are above undone ones only then.
+ */
+#include "store/version/undo.h"
+
+#define CHUNK_SMALL ((u32)448)
+#define CHUNK_LARGE ((u32)16320)
+
+static u32
+entry_bytes(size_t key_bytes)
+{
+    return (u32)ALIGN_UP(sizeof(UndoEntry) + key_bytes, 8);
+}
+
+static UndoChunk *
+newest_chunk(const UndoLog *log)
+{
+    return (UndoChunk *)rt_load_acquire(&log->newest);
+}
+
+static UndoEntry *
+entry_at(UndoChunk *chunk, u32 at)
+{
+    return (UndoEntry *)(void *)(chunk->bytes + at);
+}
+
+static bool
+chunk_takes(const UndoChunk *chunk, u32 bytes, u64 redo_at)
+{
+    return chunk != NULL && chunk->room - chunk->used >= bytes &&
+           redo_at - chunk->redo_base <= U32_MAX;
+}
+
+Err
+undo_reserve(UndoLog *log, size_t key_bytes, u64 redo_at)
+{
+    u32 bytes = entry_bytes(key_bytes);
+    if (LIKELY(log->spare != NULL && log->spare->room >= bytes)) return OK;
+    (void)redo_at;
+    u32 room = newest_chunk(log) == NULL && bytes <= CHUNK_SMALL ? CHUNK_SMALL : CHUNK_LARGE;
+    UndoChunk *chunk = (UndoChunk *)mem_alloc(offsetof(UndoChunk, bytes) + room);
+    if (chunk == NULL) return ERR_NOMEM;
+    *chunk = (UndoChunk){.room = room};
+    mem_free(log->spare);
+    log->spare = chunk;
+    return OK;
+}
+
+/* Put the spare chunk to use. */
+static UndoChunk *
+chunk_begin(UndoLog *log, u64 epoch, u64 redo_at)
+{
+    UndoChunk *chunk = log->spare;
+    ASSERT(chunk != NULL);
+    log->spare = NULL;
+    *chunk = (UndoChunk){
+        .older = newest_chunk(log), .epoch = epoch, .redo_base = redo_at, .room = chunk->room};
+    rt_store_release(&log->newest, (void *)chunk);
+    return chunk;
+}
+
+UndoEntry *
+undo_append(UndoLog *log, UndoKind kind, TreeId tree, Slice key, u64 epoch, u64 redo_at)
+{
+    u32 bytes = entry_bytes(key.bytes);
+    UndoChunk *chunk = newest_chunk(log);
+    if (!chunk_takes(chunk, bytes, redo_at) || chunk->epoch != epoch ||
+        redo_at < chunk->redo_base) {
+        chunk = chunk_begin(log, epoch, redo_at);
+    }
+    UndoEntry *entry = entry_at(chunk, chunk->used);
+    *entry = (UndoEntry){
+        .bytes = (u16)bytes, .key_bytes = (u16)key.bytes, .kind = (u8)kind, .tree = tree};
+    if (chunk->used > 0) entry->prev_bytes = (u16)(chunk->used - chunk->last);
+    entry->redo = (u32)(redo_at - chunk->redo_base);
+    if (key.bytes > 0) memcpy(entry->key, key.p, key.bytes);
+    chunk->last = chunk->used;
+    chunk->used += bytes;
+    log->count++;
+    log->standing = (UndoWalk){0};
+    return entry;
+}
+
+static const UndoEntry *
+entry_before(const UndoChunk **chunk_io, const UndoEntry *entry)
+{
+    if (entry->prev_bytes > 0) {
+        return (const UndoEntry *)(const void *)((const u8 *)entry - entry->prev_bytes);
+    }
+    const UndoChunk *chunk = (*chunk_io)->older;
+    *chunk_io = chunk;
+    return chunk == NULL ? NULL : undo_chunk_last(chunk);
+}
+
+UndoWalk
+undo_walk(const UndoLog *log)
+{
+    const UndoChunk *chunk = newest_chunk(log);
+    UndoWalk walk = {.chunk = chunk};
+    if (chunk != NULL) walk.entry = undo_chunk_last(chunk);
+    return walk;
+}
+
+const UndoEntry *
+undo_walk_next(UndoWalk *walk, const UndoChunk **chunk_out)
+{
+    const UndoEntry *entry = walk->entry;
+    if (entry == NULL) return NULL;
+    if (chunk_out != NULL) *chunk_out = walk->chunk;
+    walk->entry = entry_before(&walk->chunk, entry);
+    return entry;
+}
+
+UndoEntry *
+undo_newest(UndoLog *log, u64 *redo_out)
+{
+    UndoWalk walk = log->standing.entry != NULL ? log->standing : undo_walk(log);
+    for (;;) {
+        UndoWalk here = walk;
+        const UndoChunk *chunk;
+        const UndoEntry *entry = undo_walk_next(&walk, &chunk);
+        if (entry == NULL) return NULL;
+        if (rt_load_relaxed(&entry->undone) != 0) continue;
+        log->standing = here;
+        *redo_out = chunk->redo_base + entry->redo;
+        return (UndoEntry *)(uintptr_t)entry;
+    }
+}
+
+/* Take the newest entry away, and its chunk if that was the only one. */
+static void
+entry_drop(UndoLog *log)
+{
+    UndoChunk *chunk = newest_chunk(log);
+    const UndoEntry *entry = entry_at(chunk, chunk->last);
+    chunk->used = chunk->last;
+    chunk->last -= entry->prev_bytes;
+    if (chunk->used > 0) return;
+    rt_store_release(&log->newest, (void *)chunk->older);
+    if (log->spare != NULL && log->spare->room >= chunk->room) {
+        mem_free(chunk);
+    } else {
+        mem_free(log->spare);
+        log->spare = chunk;
+    }
+}
+
+void
+undo_pop(UndoLog *log, bool keep, u64 epoch)
+{
+    u64 redo;
+    UndoEntry *entry = undo_newest(log, &redo);
+    ASSERT(entry != NULL && log->count > 0);
+    log->count--;
+    if (keep) {
+        u32 undone = (u32)MIN_OF(epoch - log->standing.chunk->epoch + 1, U32_MAX);
+        rt_store_relaxed(&entry->undone, undone);
+        return;
+    }
+    log->standing = (UndoWalk){0};
+    /* Undone ones above it were kept for a checkpoint that has ended. */
+    rt_store_relaxed(&entry->undone, 1);
+    for (UndoChunk *chunk; (chunk = newest_chunk(log)) != NULL;) {
+        if (rt_load_relaxed(&entry_at(chunk, chunk->last)->undone) == 0) break;
+        entry_drop(log);
+    }
+}
+
+void
+undo_reset(UndoLog *log)
+{
+    UndoChunk *chunk;
+    while ((chunk = newest_chunk(log)) != NULL) {
+        rt_store_release(&log->newest, (void *)chunk->older);
+        if (chunk->room == CHUNK_SMALL && log->spare == NULL) {
+            log->spare = chunk;
+        } else {
+            mem_free(chunk);
+        }
+    }
+    if (log->spare != NULL && log->spare->room != CHUNK_SMALL) {
+        mem_free(log->spare);
+        log->spare = NULL;
+    }
+    log->count = 0;
+    log->standing = (UndoWalk){0};
+}
+
+void
+undo_free(UndoLog *log)
+{
+    undo_reset(log);
+    mem_free(log->spare);
+    log->spare = NULL;
+}
