@@ -22,23 +22,25 @@
 
 /* ---- output ---- */
 
+bool
+conn__send(const Conn *conn, const void *bytes, size_t count)
+{
+    u64 deadline = rt_deadline_after(conn->server->options.write_timeout_ns);
+    if (count == 0) return true;
+    Err err = conn->tls != NULL ? tls__write(conn->tls, bytes, count, deadline)
+                                : rt_socket_write(conn->socket, bytes, count, deadline, NULL);
+    if (err == ERR_TIMEOUT)
+        log_line(LOG_WARN, "connection %llu: client does not read, dropped",
+                 (unsigned long long)conn->number);
+    if (err == OK) server__count(conn->server, COUNT_BYTES_OUT, count);
+    return err == OK;
+}
+
 static bool
 send_bytes(Conn *conn, const void *bytes, size_t count)
 {
-    if (conn->broken) return false;
-    if (count == 0) return true;
-    u64 deadline = rt_deadline_after(conn->server->options.write_timeout_ns);
-    Err err = conn->tls != NULL ? tls__write(conn->tls, bytes, count, deadline)
-                                : rt_socket_write(conn->socket, bytes, count, deadline, NULL);
-    if (err != OK) {
-        if (err == ERR_TIMEOUT)
-            log_line(LOG_WARN, "connection %llu: client does not read, dropped",
-                     (unsigned long long)conn->number);
-        conn->broken = true;
-        return false;
-    }
-    server__count(conn->server, COUNT_BYTES_OUT, count);
-    return true;
+    if (!conn->broken && !conn__send(conn, bytes, count)) conn->broken = true;
+    return !conn->broken;
 }
 
 bool

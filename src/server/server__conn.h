@@ -137,6 +137,9 @@ void conn__serve(void *arg);
 void conn__switch(Conn *conn, const Protocol *protocol);
 /* Send what `out` holds.  False: the socket is broken.  [parks] */
 MUST_CHECK bool conn__flush(Conn *conn);
+/* Send bytes, past `out`; touches nothing of the connection but its socket: for tasks that share
+   it. [parks] */
+MUST_CHECK bool conn__send(const Conn *conn, const void *bytes, size_t count);
 /* Send bytes after what `out` holds.  [parks] */
 MUST_CHECK bool conn__write(Conn *conn, const void *bytes, size_t count);
 /* A request begins (+1) or ends (-1). */

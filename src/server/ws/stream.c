@@ -274,7 +274,7 @@ stream_task(void *arg)
         if (!closed && stream->seat != NULL) seat__rest(stream->seat);
         ws__flush(conn);
         /* The connection's task may be waiting for a message that nobody will send. */
-        if (conn->broken || conn->closing) rt_socket_shutdown(conn->socket);
+        if (ws__over(ws)) rt_socket_shutdown(conn->socket);
         rt_mutex_lock(&ws->lock);
         if (!closed && stream->first != NULL) { /* One came during the flush. */
             rt_mutex_unlock(&ws->lock);

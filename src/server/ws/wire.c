@@ -10,6 +10,14 @@
 
 /* ---- frames ---- */
 
+/* With out_lock held. */
+static void
+out_write(Conn *conn, const void *bytes, size_t count)
+{
+    Ws *ws = conn->ws;
+    if (!ws->failed && !conn__send(conn, bytes, count)) ws->failed = true;
+}
+
 void
 ws__send(Conn *conn, u8 opcode, Slice payload)
 {
@@ -17,17 +25,15 @@ ws__send(Conn *conn, u8 opcode, Slice payload)
     u8 head[WS_HEAD_BYTES_MAX];
     size_t head_bytes = ws__frame_head(head, opcode, payload.bytes);
     rt_mutex_lock(&ws->out_lock);
-    if (!ws->close_sent && !conn->broken) {
+    if (!ws->close_sent && !ws->failed) {
         Err err = buf_append(&ws->out, head, head_bytes);
         if (err == OK && payload.bytes > 0 && payload.bytes <= INLINE_MAX)
             err = buf_append(&ws->out, payload.p, payload.bytes);
-        if (err != OK) conn->broken = true;
+        if (err != OK) ws->failed = true;
         if (payload.bytes > INLINE_MAX || ws->out.bytes > CONN_FLUSH_BYTES) {
-            bool good = conn__write(conn, ws->out.p, ws->out.bytes);
+            out_write(conn, ws->out.p, ws->out.bytes);
             buf_clear(&ws->out);
-            if (good && payload.bytes > INLINE_MAX)
-                good = conn__write(conn, payload.p, payload.bytes);
-            if (!good) conn->broken = true;
+            if (payload.bytes > INLINE_MAX) out_write(conn, payload.p, payload.bytes);
         }
         if (opcode == WS_CLOSE) ws->close_sent = true;
     }
@@ -39,9 +45,18 @@ ws__flush(Conn *conn)
 {
     Ws *ws = conn->ws;
     rt_mutex_lock(&ws->out_lock);
-    if (ws->out.bytes > 0 && !conn__write(conn, ws->out.p, ws->out.bytes)) conn->broken = true;
+    out_write(conn, ws->out.p, ws->out.bytes);
     buf_free(&ws->out);
     rt_mutex_unlock(&ws->out_lock);
+}
+
+bool
+ws__over(Ws *ws)
+{
+    rt_mutex_lock(&ws->out_lock);
+    bool over = ws->close_sent || ws->failed;
+    rt_mutex_unlock(&ws->out_lock);
+    return over;
 }
 
 void
@@ -55,7 +70,6 @@ ws__close(Conn *conn, u32 code, const char *reason)
     while (bytes > 0 && !utf8_valid(payload + 2, bytes))
         bytes--;
     ws__send(conn, WS_CLOSE, SLICE(payload, code == WS_CODE_NONE ? 0 : 2 + bytes));
-    conn->closing = true;
 }
 
 /* ---- messages ---- */

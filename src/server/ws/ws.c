@@ -289,7 +289,7 @@ static void
 ws_run(Conn *conn)
 {
     if (!conn__flush(conn)) return; /* The handshake goes before any frame. */
-    while (!conn->closing && !conn->broken) {
+    while (!ws__over(conn->ws)) {
         WsFrame frame;
         u8 *input = conn->in.p + conn->in_at;
         size_t bytes = conn->in.bytes - conn->in_at;
@@ -302,6 +302,7 @@ ws_run(Conn *conn)
         frame_take(conn, &frame);
     }
     ws__flush(conn);
+    if (ws__over(conn->ws)) conn->closing = true;
 }
 
 static u64

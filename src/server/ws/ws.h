@@ -4,6 +4,7 @@
  * The connection's task reads messages and does at once what concerns the whole connection: hello,
  * stored SQL, opening streams.  Everything else is queued on its stream; a stream with a queue has
  * a fiber of its own until the queue is empty, so that one that waits for a row holds up nobody.
+ * Streams touch nothing of the Conn but its socket.
  *
  * `lock` protects streams, cursors, queues and counts.  `out_lock` protects `out` and is held
  * across the write, so that frames do not mix; it is taken alone.
@@ -72,6 +73,7 @@ struct Ws {
     RtMutex out_lock;
     Buf out;
     bool close_sent;
+    bool failed; /* The socket is broken, or memory was short: nothing more is sent. */
 };
 
 /* Answer the upgrade of a complete request. */
@@ -81,6 +83,8 @@ void ws__accept(Conn *conn);
 void ws__send(Conn *conn, u8 opcode, Slice payload);
 void ws__flush(Conn *conn);
 void ws__close(Conn *conn, u32 code, const char *reason);
+/* A close frame was sent, or nothing can be: the connection is to end. */
+bool ws__over(Ws *ws);
 void ws__reply_ok(Conn *conn, const WsJob *job, Seat *seat, bool *good_out);
 void ws__reply_error(Conn *conn, i32 request_id, const Fault *fault);
 void ws__reply_hello(Conn *conn, const Fault *fault);
