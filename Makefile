@@ -53,7 +53,7 @@ slt: full-release ## all sqllogictest files of SLT_DATA, else the sample in the 
 	@python3 tests/slt/run.py --build build/release --data $(SLT_DATA)
 
 sqlite-files: build-release ## 200 generated SQLite files through import and export; SQLite compares
-	@python3 tests/transfer/roundtrip.py --weft build/release/weft --files 200
+	@python3 tests/transfer/roundtrip.py --weft build/release/weft --files 200 --dump
 
 sim: full-debug ## simulator workloads; SEED=n replays one run
 	@python3 tools/run_tests.py sim $(if $(SEED),--seed $(SEED))

@@ -21,6 +21,7 @@ typedef struct Dump {
     const char *table,
         *columns; /* Being dumped; the columns are NULL unless they are to be named. */
     bool data_only, newlines, no_system, rowids;
+    bool counts; /* A table may have AUTOINCREMENT. */
     bool failed;
 } Dump;
 
@@ -76,7 +77,7 @@ sql_found(void *arg, u32 count, const LinkValue *values)
     dump->failed |= sql == NULL;
     if (sql == NULL) return false;
     out_create(dump->shell, sql);
-    out_text(dump->shell, ";\n");
+    out_statement_end(dump->shell, sql);
     return true;
 }
 
@@ -144,7 +145,7 @@ head_print(Dump *dump, const DumpTable *table)
         if (!dump->data_only) out_text(shell, "ANALYZE sqlite_schema;\n");
     } else if (!dump->data_only) {
         out_create(shell, table->sql);
-        out_text(shell, ";\n");
+        out_statement_end(shell, table->sql);
     }
 }
 
@@ -152,6 +153,9 @@ static bool
 table_dump(Dump *dump, const DumpTable *table)
 {
     Buf columns = {0};
+    /* It comes into being with the first table that counts; without one there are no counters. */
+    if (strcmp(table->name, "sqlite_sequence") == 0 && !dump->counts) return true;
+    dump->counts = dump->counts || strcasestr(table->sql, "AUTOINCREMENT") != NULL;
     head_print(dump, table);
     dump->table = table->name;
     dump->columns = NULL;

@@ -271,8 +271,12 @@ line_print(Schema *schema, const SchemaLine *line)
     } else {
         out_create(shell, sql);
     }
-    if (line->is_view && !schema->plain) view_comment(schema, line);
-    out_text(shell, ";\n");
+    if (line->is_view && !schema->plain) {
+        view_comment(schema, line);
+        out_text(shell, ";\n");
+    } else {
+        out_statement_end(shell, sql);
+    }
 }
 
 static void

@@ -197,6 +197,20 @@ out_create(Shell *shell, const char *sql)
     out_text(shell, sql + (quoted ? bytes : 0));
 }
 
+void
+out_statement_end(Shell *shell, const char *sql)
+{
+    Scan scan = {0};
+    size_t bytes = strlen(sql);
+    for (size_t at = 0; at < bytes;) {
+        size_t used = 0;
+        (void)scan_feed(&scan, SLICE(sql + at, bytes - at), &used);
+        at += used;
+    }
+    /* A comment to the end of the line would swallow the semicolon. */
+    out_text(shell, scan.inside != 0 ? "\n;\n" : ";\n");
+}
+
 Err
 literal_append(const LinkValue *value, Buf *out)
 {

@@ -175,6 +175,8 @@ void out_name(Shell *shell, const char *name);
 bool name_is_plain(Slice name); /* It needs none. */
 /* The CREATE text of a schema row; with IF NOT EXISTS if the name of a table is quoted. */
 void out_create(Shell *shell, const char *sql);
+/* The semicolon behind such a text. */
+void out_statement_end(Shell *shell, const char *sql);
 /* The plain text of a value: digits, bytes, null_text. `room` is used for numbers. */
 Slice value_text(const Shell *shell, const LinkValue *value, char room[40]);
 

@@ -3,7 +3,9 @@
 
 Method: generate files of every page size, encoding, vacuum mode and shape (sqlite_files.py); import
 each, export it again, and let SQLite compare: `.dump` of both, every row of every table with its
-types, the rows of the schema, the header's numbers; `PRAGMA integrity_check` must say ok.
+types, the rows of the schema, the header's numbers; `PRAGMA integrity_check` must say the same.
+With --dump the text of weft's own .dump goes through weft and through SQLite too, and must make the
+same database.
 """
 import argparse
 import os
@@ -85,12 +87,39 @@ def check_file(weft, source, folder):
     same("weft's integrity_check", b"ok\n", run(weft, middle, "PRAGMA integrity_check"))
 
 
+def user_part(found):
+    """What a dump carries: not the places of sqlite_'s tables, not the header; keys in UTF-16 have
+    another order than in UTF-8."""
+    kept = {what: sorted(rows) for what, rows in found.items() if what.startswith("rows of ")
+            and "sqlite_" not in what}
+    kept["schema"] = sorted(row[1:] for row in found["schema"] if not row[2].startswith(b"sqlite_"))
+    return kept
+
+
+def check_dump(weft, source, folder):
+    middle, again = os.path.join(folder, "middle.weft"), os.path.join(folder, "again.weft")
+    fresh = os.path.join(folder, "fresh.db")
+    text = run(weft, middle, ".dump --preserve-rowids")
+    # Blobs that are read as text mean something else in UTF-16.
+    encoding = b'PRAGMA encoding="' + run("sqlite3", source, "PRAGMA encoding").strip() + b'";\n'
+    for program, path in ((weft, again), ("sqlite3", fresh)):
+        done = subprocess.run([program, path], input=encoding + text, capture_output=True, check=False, timeout=600)
+        if done.returncode != 0 or done.stderr:
+            raise Different(f"dump into {program}: {done.stderr.decode()[:500]}")
+    same("the dump of the dump", text, run(weft, again, ".dump --preserve-rowids"))
+    before, after = user_part(contents(source)), user_part(contents(fresh))
+    same("what a dump makes", sorted(before), sorted(after))
+    for what, value in before.items():
+        same(what + " from the dump", value, after[what])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--weft", required=True)
     parser.add_argument("--files", type=int, default=24)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--keep", help="keep a failing file's folder under this name")
+    parser.add_argument("--dump", action="store_true", help="try the dumps as well")
     options = parser.parse_args()
     failed = 0
     for seed in range(options.seed, options.seed + options.files):
@@ -98,6 +127,8 @@ def main():
             path = sqlite_files.make(folder, seed)
             try:
                 check_file(options.weft, path, folder)
+                if options.dump:
+                    check_dump(options.weft, path, folder)
             except Different as what:
                 failed += 1
                 print(f"seed {seed}: {what}")
