@@ -233,6 +233,48 @@ exec_index_build(const Plan *plan, const IndexDef *index, const ExecEnv *env,
     return err;
 }
 
+static Err
+build_loose(Exec *exec, const IndexDef *index, EntryMaker *maker, StoreTxn *txn,
+            ExecDuplicate duplicate, void *arg, ErrMsg *msg)
+{
+    for (;;) {
+        bool row = false;
+        StoreVerdict verdict;
+        Err err = exec_step(exec, &row);
+        if (err != OK) return fail_run(exec, err, msg);
+        if (!row) return OK;
+        err = maker_encode(maker, exec_row(exec));
+        if (err != OK) return err_set(msg, err, NULL);
+        err = store_put(txn, index->tree, buf_slice(&maker->key), buf_slice(&maker->value),
+                        STORE_PUT_INSERT, &verdict);
+        if (err != OK) return fail_store(txn, err, msg);
+        if (verdict == STORE_DONE) continue;
+        err = duplicate(arg, exec_row(exec) + index->key_columns);
+        if (err != OK) return fail_store(txn, err, msg);
+    }
+}
+
+Err
+exec_index_build_loose(const Plan *plan, const IndexDef *index, const ExecEnv *env,
+                       StoreTxn *const *txn_by_database, ExecDuplicate duplicate, void *arg,
+                       ErrMsg *msg)
+{
+    Exec *exec = NULL;
+    Arena arena;
+    EntryMaker maker;
+    arena_init(&arena, env->account);
+    Err err = maker_open(&maker, index, &arena, msg);
+    if (err == OK) err = open_run(plan, env, txn_by_database, &exec, msg);
+    if (err == OK) {
+        err = build_loose(exec, index, &maker, txn_by_database[index->table->database], duplicate,
+                          arg, msg);
+    }
+    exec_close(exec);
+    maker_close(&maker);
+    arena_free(&arena);
+    return err;
+}
+
 /* ---- checking ---- */
 
 typedef struct Findings {

@@ -20,6 +20,16 @@
 MUST_CHECK Err exec_index_build(const Plan *plan, const IndexDef *index, const ExecEnv *env,
                                 StoreTxn *const *txn_by_database, ErrMsg *msg);
 
+/*
+ * The same for rows that may break a unique index: a row whose entry is there already gets none,
+ * and `duplicate` is called with the key of the row (as in the plan) and may delete the row.
+ * Slower: nothing is sorted.  [parks]
+ */
+typedef Err (*ExecDuplicate)(void *arg, const Cell *row_key);
+MUST_CHECK Err exec_index_build_loose(const Plan *plan, const IndexDef *index, const ExecEnv *env,
+                                      StoreTxn *const *txn_by_database, ExecDuplicate duplicate,
+                                      void *arg, ErrMsg *msg);
+
 /* Called for each finding; `text` is in SQLite's words. */
 typedef void (*ExecFinding)(void *arg, const char *text);
 

@@ -199,8 +199,35 @@ bulk_load_row(BulkLoad *load, const Cell *row, i64 rowid, bool *exists_out)
     return err == OK ? load_txn(load) : err;
 }
 
-Err
-bulk_load_index(BulkLoad *load, const IndexDef *index)
+/* Rows that lost their place in a unique index. */
+typedef struct Duplicates {
+    BulkLoad *load;
+    const TableDef *table;
+    u64 deleted;
+} Duplicates;
+
+static Err
+duplicate_delete(void *arg, const Cell *row_key)
+{
+    Duplicates *duplicates = arg;
+    BulkLoad *load = duplicates->load;
+    StoreVerdict verdict;
+    u8 key[TABLE_KEY_BYTES];
+    Slice bytes = SLICE(key, sizeof(key));
+    if (duplicates->table->without_rowid) {
+        Err err = table_primary_key(&load->codec, row_key, &load->key);
+        if (err != OK) return err;
+        bytes = buf_slice(&load->key);
+    } else {
+        table_key_put(row_key[0].u.i, key);
+    }
+    duplicates->deleted++;
+    return store_delete(load->session->db[0].txn, duplicates->table->tree, bytes, &verdict);
+}
+
+/* Fill an index; `duplicates` NULL: none may be.  In a transaction of its own. */
+static Err
+index_fill(BulkLoad *load, const IndexDef *index, Duplicates *duplicates)
 {
     Session *session = load->session;
     CatalogView view;
@@ -213,11 +240,54 @@ bulk_load_index(BulkLoad *load, const IndexDef *index)
     session__catalog_view(session, &view);
     session__plan_context(session, &view, &context);
     err = plan_index_build(&context, index->table, index, &plan, &msg);
-    if (err == OK) err = exec_index_build(plan, index, &session->exec_env, session->txn, &msg);
+    if (err == OK && duplicates == NULL)
+        err = exec_index_build(plan, index, &session->exec_env, session->txn, &msg);
+    else if (err == OK)
+        err = exec_index_build_loose(plan, index, &session->exec_env, session->txn,
+                                     duplicate_delete, duplicates, &msg);
     plan_release(plan);
     if (err != OK) return fail(session, err, &msg);
     err = load_commit(load);
     return err == OK ? load_txn(load) : err;
+}
+
+Err
+bulk_load_index(BulkLoad *load, const IndexDef *index)
+{
+    return index_fill(load, index, NULL);
+}
+
+static Err
+indexes_clear(BulkLoad *load, const TableDef *table)
+{
+    StoreTxn *txn = load->session->db[0].txn;
+    for (u32 i = 0; i < table->index_count; i++) {
+        u64 rows;
+        Err err = store_tree_clear(txn, table->index[i]->tree, &rows);
+        if (err != OK) return session__store_error(load->session, 0, err);
+    }
+    return OK;
+}
+
+Err
+bulk_load_indexes_loose(BulkLoad *load, const TableDef *table, u64 *deleted_out)
+{
+    Duplicates duplicates = {.load = load, .table = table};
+    *deleted_out = 0;
+    /* What one index loses the others must not have, so after a loss all start anew; an index that
+       has lost its duplicates loses nothing again. */
+    for (bool again = true; again;) {
+        u64 before = duplicates.deleted;
+        Err err = indexes_clear(load, table);
+        for (u32 i = table->index_count; err == OK && i-- > 0;) {
+            err = index_fill(load, table->index[i], table->index[i]->unique ? &duplicates : NULL);
+            if (duplicates.deleted != before) break;
+        }
+        if (err != OK) return err;
+        again = duplicates.deleted != before;
+    }
+    *deleted_out = duplicates.deleted;
+    return OK;
 }
 
 Err

@@ -46,6 +46,9 @@ MUST_CHECK Err bulk_load_table(BulkLoad *load, const TableDef *table);
 MUST_CHECK Err bulk_load_row(BulkLoad *load, const Cell *row, i64 rowid, bool *exists_out);
 /* Commit the rows, and fill an index from its table. */
 MUST_CHECK Err bulk_load_index(BulkLoad *load, const IndexDef *index);
+/* Fill all indexes of a table whose rows may break the unique ones: of rows that claim the same,
+   the first stays, the others are deleted and counted. */
+MUST_CHECK Err bulk_load_indexes_loose(BulkLoad *load, const TableDef *table, u64 *deleted_out);
 /* Numbers of the database: user_version, application_id, ... */
 MUST_CHECK Err bulk_load_number(BulkLoad *load, const char *name, i64 number);
 /* Commit what is left. */

@@ -205,9 +205,26 @@ table_load(Import *import, u32 at)
 }
 
 static Err
+indexes_salvage(Import *import, const TableDef *table)
+{
+    u64 deleted;
+    char text[40];
+    progress(import, table->name);
+    Err err = bulk_load_indexes_loose(import->load, table, &deleted);
+    if (err != OK) return session_failed(import, err);
+    import->counts->indexes += table->index_count;
+    import->counts->rows -= deleted;
+    import->counts->rows_lost += deleted;
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)deleted);
+    if (deleted > 0) note(import, "table %s: %s rows break its unique indexes", table->name, text);
+    return OK;
+}
+
+static Err
 indexes_load(Import *import, const TableDef *table)
 {
     Err err = OK;
+    if (import->options->salvage && table->index_count > 0) return indexes_salvage(import, table);
     /* The list is newest first. */
     for (u32 k = table->index_count; err == OK && k-- > 0;) {
         const IndexDef *index = table->index[k];

@@ -44,19 +44,19 @@ def bits(value):
 def contents(path):
     """Everything SQLite shows of a file."""
     db = sqlite3.connect(path)
-    db.text_factory = bytes
+    db.text_factory = lambda text: text.decode("latin-1")  # Text as str, byte for byte.
     found = {}
     schema = db.execute("SELECT rowid, type, name, tbl_name, sql FROM sqlite_schema").fetchall()
     found["schema"] = schema
     for pragma in ("user_version", "application_id", "encoding", "page_size", "auto_vacuum"):
         found[pragma] = db.execute(f"PRAGMA {pragma}").fetchall()
     for _, kind, name, _, sql in schema:
-        if kind != b"table":
+        if kind != "table":
             continue
-        name = sqlite_files.quote(name.decode())
+        name = sqlite_files.quote(name.encode("latin-1").decode())
         columns = {row[1].lower() for row in db.execute(f"PRAGMA table_xinfo({name})")}
-        free = [a for a in ("rowid", "oid", "_rowid_") if a.encode() not in columns]
-        keyed = b"WITHOUT ROWID" in sql.upper()
+        free = [a for a in ("rowid", "oid", "_rowid_") if a not in columns]
+        keyed = "WITHOUT ROWID" in sql.upper()
         rowid = "" if keyed or not free else f"{free[0]}, "
         rows = db.execute(f"SELECT {rowid}* FROM {name}").fetchall()
         # SQLite writes -0.0 in a column of REAL affinity as 0 and shows 0.0.
@@ -92,7 +92,7 @@ def user_part(found):
     another order than in UTF-8."""
     kept = {what: sorted(rows) for what, rows in found.items() if what.startswith("rows of ")
             and "sqlite_" not in what}
-    kept["schema"] = sorted(row[1:] for row in found["schema"] if not row[2].startswith(b"sqlite_"))
+    kept["schema"] = sorted(row[1:] for row in found["schema"] if not row[2].startswith("sqlite_"))
     return kept
 
 

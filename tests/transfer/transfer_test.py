@@ -142,6 +142,29 @@ def test_rows_that_break_a_unique_index_are_told(t):
                  "UPDATE sqlite_schema SET sql = 'CREATE UNIQUE INDEX ua ON u(a)' WHERE name = 'ua';")
     code, _, err = run(t.weft, "import", path, new)
     same((code, "break the unique index ua" in err, beside(new)), (1, True, []))
+    code, _, err = run(t.weft, "import", "--salvage", path, new)
+    same((code, "1 rows break its unique indexes" in err, "1 rows could not be used" in err),
+         (2, True, True))
+    same(run(t.weft, new, "SELECT * FROM u; PRAGMA integrity_check")[1], "1|1\nok\n")
+
+
+def test_salvage_with_several_unique_indexes(t):
+    path, new = t.path("u.db"), t.path()
+    loose, strict = [], []
+    for name, tail in (("r", ""), ("k", " WITHOUT ROWID")):
+        loose.append(f"CREATE TABLE {name}(p PRIMARY KEY, a, b){tail};"
+                     f"INSERT INTO {name} VALUES(1, 1, 1), (2, 1, 2), (3, 3, 2), (4, 4, 4), (5, 4, 1);"
+                     f"CREATE INDEX {name}a ON {name}(a);CREATE INDEX {name}b ON {name}(b, a);"
+                     f"CREATE INDEX {name}c ON {name}(b);")
+        strict += [f"UPDATE sqlite_schema SET sql = replace(sql, 'CREATE', 'CREATE UNIQUE') "
+                   f"WHERE name IN ('{name}a', '{name}c');"]
+    sqlite(path, "".join(loose) + "PRAGMA writable_schema=on;" + "".join(strict))
+    code, _, err = run(t.weft, "import", "--salvage", path, new)
+    same((code, "rows could not be used" in err), (2, True))
+    same(run(t.weft, new, "SELECT count(*) = count(DISTINCT a) AND count(*) = count(DISTINCT b), "
+             "count(*) FROM r UNION ALL SELECT count(*) = count(DISTINCT a) AND "
+             "count(*) = count(DISTINCT b), count(*) FROM k; PRAGMA integrity_check")[1],
+         "1|3\n1|3\nok\n")
 
 
 def test_virtual_tables_are_refused_by_name(t):
