@@ -111,7 +111,11 @@ static int
 failed(const ImportRun *run, Err err, const ErrMsg *msg)
 {
     complain("weft import: %s", err == ERR_INTERRUPT ? "interrupted" : err_message(msg));
-    if (err == ERR_CORRUPT && !run->salvage) {
+    bool damage = err == ERR_CORRUPT && strncmp(err_message(msg), "malformed", 9) != 0;
+    if (err == ERR_CORRUPT && !damage && !run->salvage)
+        complain("to leave out what cannot be taken over run: weft import --salvage %s %s",
+                 run->from, run->to);
+    if (damage && !run->salvage) {
         complain("%llu rows could be read before; to take what can be read run: "
                  "weft import --salvage %s %s",
                  (unsigned long long)run->counts.rows, run->from, run->to);
@@ -147,5 +151,6 @@ tools_import(int argc, char **argv)
     if (run.counts.rows_lost > 0)
         complain("%s: %llu rows could not be used", run.from,
                  (unsigned long long)run.counts.rows_lost);
-    return run.salvage && (run.findings > 0 || run.counts.rows_lost > 0) ? 2 : 0;
+    bool whole = run.findings == 0 && run.counts.rows_lost == 0 && run.counts.left_out == 0;
+    return run.salvage && !whole ? 2 : 0;
 }

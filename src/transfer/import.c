@@ -23,6 +23,7 @@ typedef struct Import {
     SqfSchemaRow *source; /* Of the file... */
     BulkSchemaRow *row;   /* ... and those that are taken over, in the same order. */
     u32 *root;            /* By row taken over. */
+    bool *left_out;       /* By row of the file. */
     u32 sources, rows;
     /* The table at hand. */
     const TableDef *table;
@@ -115,6 +116,46 @@ schema_take(Import *import, const SqfSchemaRow *from)
     return OK;
 }
 
+/* Salvage: which object does the message complain of?  It is left out, with what belongs to it.
+   False: none that could be. */
+static bool
+leave_out(Import *import, const char *message)
+{
+    static const char head[] = "malformed database schema (";
+    const char *name = message + sizeof(head) - 1, *end = NULL;
+    bool some = false;
+    if (strncmp(message, head, sizeof(head) - 1) == 0) end = strstr(name, ") - ");
+    if (end == NULL) return false;
+    Slice wanted = SLICE(name, (size_t)(end - name));
+    for (u32 i = 0; i < import->sources; i++) {
+        const SqfSchemaRow *row = &import->source[i];
+        bool meant = slice_equal_nocase(SLICE(row->name, strlen(row->name)), wanted) ||
+                     slice_equal_nocase(SLICE(row->table, strlen(row->table)), wanted);
+        if (!meant || import->left_out[i]) continue;
+        import->left_out[i] = some = true;
+        note(import, "%s is left out: %s", row->name, message);
+    }
+    return some;
+}
+
+static Err
+schema_try(Import *import)
+{
+    TransferCounts *counts = import->counts;
+    Err err = OK;
+    import->rows = 0;
+    counts->tables = counts->views = counts->triggers = counts->left_out = 0;
+    for (u32 i = 0; err == OK && i < import->sources; i++) {
+        if (import->left_out[i])
+            counts->left_out++;
+        else
+            err = schema_take(import, &import->source[i]);
+    }
+    if (err != OK) return err;
+    err = bulk_load_begin(import->session, import->row, import->rows, &import->load);
+    return err == OK ? OK : session_failed(import, err);
+}
+
 static Err
 schema_load(Import *import)
 {
@@ -123,12 +164,15 @@ schema_load(Import *import)
     if (err != OK) return err;
     import->row = ARENA_NEW_ARRAY(arena, BulkSchemaRow, import->sources + 1);
     import->root = ARENA_NEW_ARRAY(arena, u32, import->sources + 1);
-    if (import->row == NULL || import->root == NULL) return err_set(import->msg, ERR_NOMEM, NULL);
-    for (u32 i = 0; err == OK && i < import->sources; i++)
-        err = schema_take(import, &import->source[i]);
-    if (err != OK) return err;
-    err = bulk_load_begin(import->session, import->row, import->rows, &import->load);
-    return err == OK ? OK : session_failed(import, err);
+    import->left_out = ARENA_NEW_ARRAY(arena, bool, import->sources + 1);
+    if (import->row == NULL || import->root == NULL || import->left_out == NULL)
+        return err_set(import->msg, ERR_NOMEM, NULL);
+    for (;;) {
+        err = schema_try(import);
+        if (err == OK || !import->options->salvage || !leave_out(import, err_message(import->msg)))
+            return err;
+        err_clear(import->msg);
+    }
 }
 
 /* ---- rows ---- */

@@ -27,7 +27,7 @@ typedef struct TransferImport {
 typedef struct TransferCounts {
     u64 tables, rows, indexes, views, triggers;
     u64 rows_lost; /* Salvage: rows that were found and could not be used. */
-    u64 left_out;  /* Virtual tables. */
+    u64 left_out;  /* Objects of the schema. */
 } TransferCounts;
 
 /*

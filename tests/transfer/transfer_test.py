@@ -7,6 +7,7 @@ whole is roundtrip.py's business.
 """
 import os
 import pty
+import sqlite3
 import subprocess
 import sys
 
@@ -165,6 +166,22 @@ def test_salvage_with_several_unique_indexes(t):
              "count(*) FROM r UNION ALL SELECT count(*) = count(DISTINCT a) AND "
              "count(*) = count(DISTINCT b), count(*) FROM k; PRAGMA integrity_check")[1],
          "1|3\n1|3\nok\n")
+
+
+def test_what_means_nothing_here_is_left_out_by_salvage(t):
+    path, new = t.path("c.db"), t.path()
+    db = sqlite3.connect(path)
+    db.create_collation("mine", lambda a, b: (a > b) - (a < b))
+    db.executescript("CREATE TABLE odd(a TEXT COLLATE mine);CREATE INDEX oi ON odd(a);"
+                     "CREATE TABLE even(x);CREATE INDEX ei ON even(x COLLATE mine);"
+                     "INSERT INTO odd VALUES('q');INSERT INTO even VALUES(2);"
+                     "CREATE VIEW v AS SELECT unknown(x) FROM even;")
+    db.close()
+    code, _, err = run(t.weft, "import", path, new)
+    same((code, "no such collation sequence: mine" in err, "--salvage" in err), (1, True, True))
+    code, _, err = run(t.weft, "import", "--salvage", path, new)
+    same((code, "odd is left out" in err, "oi is left out" in err), (2, True, True))
+    same(run(t.weft, new, "SELECT name FROM sqlite_schema; SELECT x FROM even")[1], "even\nv\n2\n")
 
 
 def test_virtual_tables_are_refused_by_name(t):
