@@ -14,6 +14,7 @@ struct sqlite3_blob {
     Buf value;
     int type;
     bool is_expired;
+    int code; /* Of a write that failed: sqlite3_blob_close gives it once more. */
 };
 
 /* Read the row's value into `out`; the message is that of sqlite3_blob_open. */
@@ -93,11 +94,12 @@ int
 sqlite3_blob_close(sqlite3_blob *blob)
 {
     if (blob == NULL) return SQLITE_OK;
+    int code = blob->code;
     sqlite3_finalize(blob->read);
     sqlite3_finalize(blob->write);
     buf_free(&blob->value);
     mem_free(blob);
-    return SQLITE_OK;
+    return code;
 }
 
 int
@@ -138,7 +140,8 @@ int
 sqlite3_blob_write(sqlite3_blob *blob, const void *from, int bytes, int offset)
 {
     if (blob != NULL && blob->write == NULL) {
-        return capi__fail(blob->db, ERR_READONLY, "%s", err_text(ERR_READONLY));
+        blob->code = capi__fail(blob->db, ERR_READONLY, "%s", err_text(ERR_READONLY));
+        return blob->code;
     }
     int code = check_range(blob, bytes, offset);
     if (code != SQLITE_OK || bytes == 0) return code;

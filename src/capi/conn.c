@@ -509,7 +509,7 @@ sqlite3_db_readonly(sqlite3 *db, const char *name)
     if (!has_session(db) || session_file(db->session, name == NULL ? "main" : name) == NULL) {
         return -1;
     }
-    return store_is_read_only(session_store(db->session));
+    return session_is_read_only(db->session);
 }
 
 const char *
@@ -523,7 +523,7 @@ sqlite3_txn_state(sqlite3 *db, const char *schema)
 {
     if (!has_session(db)) return -1;
     if (schema != NULL && session_file(db->session, schema) == NULL) return -1;
-    if (session_in_write_transaction(db->session)) return SQLITE_TXN_WRITE;
+    if (session_may_write(db->session)) return SQLITE_TXN_WRITE;
     return session_autocommit(db->session) ? SQLITE_TXN_NONE : SQLITE_TXN_READ;
 }
 

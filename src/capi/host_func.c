@@ -708,6 +708,12 @@ sqlite3_create_collation_v2(sqlite3 *db, const char *name, int encoding, void *a
         session_unlock(db->session);
         return capi__fail(db, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     }
+    if (find_registered(db, SLICE(name, bytes)) != NULL && session_is_running(db->session)) {
+        mem_free(made);
+        session_unlock(db->session);
+        return capi__fail(db, ERR_BUSY,
+                          "unable to delete/modify collation sequence due to active statements");
+    }
     for (HostCollation *at = host->collation; at != NULL; at = at->next) {
         if (at->is_replaced || text_compare_nocase(at->name, name) != 0) continue;
         at->is_replaced = true;

@@ -316,6 +316,7 @@ disconnect(HostTable *host)
 {
     CapiTable *table = table_of(host);
     sqlite3_free(table->vtab->zErrMsg);
+    table->vtab->zErrMsg = NULL;
     (void)table->module->xDisconnect(table->vtab);
     free_table(table);
 }

@@ -8,7 +8,7 @@
 static bool
 is_mine(CapiMutex *mutex)
 {
-    return rt_load_relaxed(&mutex->owner) == rt_self();
+    return rt_load_relaxed(&mutex->owner) == rt_runner();
 }
 
 sqlite3_mutex *
@@ -32,7 +32,7 @@ sqlite3_mutex_free(sqlite3_mutex *handle)
 static void
 taken(CapiMutex *mutex)
 {
-    rt_store_relaxed(&mutex->owner, rt_self());
+    rt_store_relaxed(&mutex->owner, (void *)(uintptr_t)rt_runner());
     mutex->depth = 1;
 }
 

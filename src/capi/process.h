@@ -13,7 +13,7 @@
 typedef struct CapiMutex {
     int id;
     RtMutex mutex;
-    RtPtr owner; /* RtTask */
+    RtPtr owner; /* rt_runner() */
     u32 depth; /* The owner's. */
 } CapiMutex;
 

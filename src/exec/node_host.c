@@ -191,24 +191,30 @@ advance(Exec *exec, HostScan *scan, bool *row_out)
 }
 
 static Err
+read_cell(Exec *exec, HostScan *scan, u16 column, Cell *out)
+{
+    const bool *unchanged = scan->node.plan->u.host_scan.unchanged;
+    *out = cell_null();
+    if (column != COLUMN_ROWID) {
+        return scan->host->ops->column(scan->cursor, column, unchanged != NULL && unchanged[column],
+                                       &scan->node.bytes, out, &exec->msg);
+    }
+    i64 rowid = 0;
+    Err err = scan->host->ops->rowid(scan->cursor, &rowid, &exec->msg);
+    *out = cell_int(rowid);
+    return err;
+}
+
+/* The rowid, which stands last, is asked for first: as in SELECT rowid, *. */
+static Err
 read_row(Exec *exec, HostScan *scan, u32 at)
 {
     const PlanNode *plan = scan->node.plan;
-    const bool *unchanged = plan->u.host_scan.unchanged;
-    for (u32 i = 0; i < plan->columns; i++) {
-        u16 column = plan->u.host_scan.column[i];
-        Cell *out = &scan->node.buffer[i][at];
-        *out = cell_null();
-        Err err;
-        if (column == COLUMN_ROWID) {
-            i64 rowid = 0;
-            err = scan->host->ops->rowid(scan->cursor, &rowid, &exec->msg);
-            *out = cell_int(rowid);
-        } else {
-            err = scan->host->ops->column(scan->cursor, column,
-                                          unchanged != NULL && unchanged[column], &scan->node.bytes,
-                                          out, &exec->msg);
-        }
+    u32 columns = plan->columns;
+    bool first = columns > 0 && plan->u.host_scan.column[columns - 1] == COLUMN_ROWID;
+    for (u32 k = 0; k < columns; k++) {
+        u32 i = !first ? k : k == 0 ? columns - 1 : k - 1;
+        Err err = read_cell(exec, scan, plan->u.host_scan.column[i], &scan->node.buffer[i][at]);
         if (err != OK) return host_fail(exec, err);
     }
     return OK;

@@ -65,6 +65,15 @@ rt_self(void)
     return rt__self();
 }
 
+const void *
+rt_runner(void)
+{
+    const RtTask *self = rt__self();
+    const RtTask *base = rt_load_relaxed(&self->base);
+    if (base != NULL) return base;
+    return self->sched != NULL ? (const void *)self : (const void *)&rt__tls;
+}
+
 RtTask *
 rt_task_enter(RtTask *task)
 {

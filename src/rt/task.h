@@ -54,6 +54,9 @@ struct RtTask {
 
 /* The current task. */
 RtTask *rt_self(void);
+/* Who runs the current task: the thread or fiber itself, the same inside of rt_task_enter() and
+   outside.  Only to be compared. */
+const void *rt_runner(void);
 
 /* Prepare a task embedded in a connection.  No resources, no end function. */
 void rt_task_init(RtTask *task, RtProcess *process, const char *name);

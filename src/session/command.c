@@ -76,6 +76,7 @@ ddl__context(Ddl *ddl, u32 database)
         .env = &db->env,
         .old = db->catalog,
         .sql = SLICE(ddl->stmt->sql, ddl->stmt->sql_bytes),
+        .reserved_names = ddl->session->reserved_names,
         .msg = &ddl->msg,
     };
     return OK;

@@ -113,6 +113,7 @@ typedef enum SessionSetting {
     SESSION_DOUBLE_QUOTED_DML, /* "x" may be a string. */
     SESSION_DOUBLE_QUOTED_DDL,
     SESSION_REVERSE_SCANS,
+    SESSION_WRITABLE_SCHEMA, /* Tables with reserved names may be made. */
     SESSION_SETTINGS
 } SessionSetting;
 /* Returns the value in force. */
@@ -129,6 +130,9 @@ MUST_CHECK Err session_find_column(Session *session, const char *database, const
 /* Name of database `at` (0 main, 1 temp, ...), NULL if there is none. */
 const char *session_database_name(const Session *session, u32 at);
 bool session_has_deferred_violations(const Session *session);
+bool session_is_read_only(const Session *session);
+/* Has the open transaction written, or taken the right to? */
+bool session_may_write(const Session *session);
 
 /* What the host program wants to be told or asked; zero-initialised: nothing.  Copied.  The
    functions run inside calls of the session, on its task, with nothing locked but the session. */

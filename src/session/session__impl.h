@@ -129,6 +129,7 @@ struct Session {
 
     bool foreign_keys, recursive_triggers, query_only, ignore_check, reverse_unordered;
     bool case_sensitive_like;
+    bool reserved_names; /* DDL may use them (SQLite: writable_schema). */
     bool triggers_off, views_off, strings_off_dml, strings_off_ddl;
     bool defer_foreign_keys; /* Until the transaction ends. */
     i64 cache_size;          /* Remembered for who asks; the pool has its own size. */

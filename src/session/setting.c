@@ -14,6 +14,7 @@ flag_of(Session *session, SessionSetting setting, bool *inverted_out)
     switch (setting) {
     case SESSION_FOREIGN_KEYS: *inverted_out = false; return &session->foreign_keys;
     case SESSION_REVERSE_SCANS: *inverted_out = false; return &session->reverse_unordered;
+    case SESSION_WRITABLE_SCHEMA: *inverted_out = false; return &session->reserved_names;
     case SESSION_TRIGGERS: return &session->triggers_off;
     case SESSION_VIEWS: return &session->views_off;
     case SESSION_DOUBLE_QUOTED_DML: return &session->strings_off_dml;
@@ -45,6 +46,21 @@ bool
 session_has_deferred_violations(const Session *session)
 {
     return session->deferred_violations > 0;
+}
+
+bool
+session_is_read_only(const Session *session)
+{
+    return session->options.read_only || store_is_read_only(session->db[0].database->store);
+}
+
+bool
+session_may_write(const Session *session)
+{
+    for (u32 i = 0; i < session->db_count; i++) {
+        if (session->db[i].has_token) return true;
+    }
+    return session_in_write_transaction(session);
 }
 
 const char *

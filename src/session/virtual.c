@@ -285,10 +285,29 @@ find_table(const Session *session, const TableDef *stored, const SessionModule *
     return NULL;
 }
 
+/* The schema table of temp is there even before temp is. */
+static const TableDef *
+temp_schema(Session *session, Slice name, ErrMsg *msg)
+{
+    if (!slice_equal_nocase(name, SLICE_LITERAL("sqlite_temp_master")) &&
+        !slice_equal_nocase(name, SLICE_LITERAL("sqlite_temp_schema")))
+        return NULL;
+    Err err = session__open_temp(session);
+    if (err == OK) err = session__ensure_txn(session);
+    if (err == OK) err = session__refresh_catalogs(session);
+    if (err == OK) return catalog_find_table(session->db[1].catalog, name);
+    err_set(msg, err, "%s", err_message(&session->error));
+    return NULL;
+}
+
 const TableDef *
 virtual__resolve(void *arg, const TableDef *stored, Slice name, ErrMsg *msg)
 {
     Session *session = arg;
+    if (stored == NULL) {
+        const TableDef *schema = temp_schema(session, name, msg);
+        if (schema != NULL || msg->err != OK) return schema;
+    }
     SessionModule *module = find_module(session,
                                         stored == NULL ? name : text_slice(stored->module));
     SessionTable *table = stored == NULL && module == NULL ? NULL

@@ -325,10 +325,6 @@ bind__function(Binder *b, const AstExpr *ast)
                              name.p);
     }
     if (def->kind == FUNC_AGGREGATE) return bind__aggregate(b, ast, def);
-    if (call->star) {
-        return bind__fail_at(b, ast->span, "wrong number of arguments to function %.*s()",
-                             (int)name.bytes, name.p);
-    }
     if (call->filter != NULL) {
         return bind__fail_at(b, ast->span, "FILTER may not be used with non-aggregate %.*s()",
                              (int)name.bytes, name.p);

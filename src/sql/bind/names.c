@@ -448,7 +448,7 @@ bind__virtual_table(Binder *b, const TableDef *stored, Slice name)
     err_clear(&msg);
     if (table == NULL || b->err != OK) return NULL;
     const struct HostTable *host = table->host;
-    if (b->fixed_schema != NULL && host->direct_only)
+    if (host != NULL && b->fixed_schema != NULL && host->direct_only)
         return bind__fail(b, ERR_SQL, "unsafe use of virtual table \"%s\"", table->name);
     return table;
 }

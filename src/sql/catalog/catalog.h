@@ -128,6 +128,7 @@ typedef struct DdlContext {
     const CatalogEnv *env;
     Catalog *old;
     Slice sql; /* The statement's text, which the tree's spans refer to. */
+    bool reserved_names; /* Names that begin with sqlite_ are allowed. */
     ErrMsg *msg;
 } DdlContext;
 

@@ -21,8 +21,9 @@ plan__target_table(Binder *b, const AstTarget *ast)
 {
     const TableDef *table = bind__find_table(b, &ast->schema, &ast->name);
     if (table == NULL) return NULL;
-    bool data = strncmp(table->name, "sqlite_sequence", 15) == 0 ||
-                strncmp(table->name, "sqlite_stat", 11) == 0;
+    /* All but the schema itself are tables like others. */
+    bool data = strcmp(table->name, "sqlite_master") != 0 &&
+                strcmp(table->name, "sqlite_temp_master") != 0;
     if (table->is_system && !data && !b->ctx->writable_schema)
         return bind__fail(b, ERR_SQL, "table %s may not be modified", table->name);
     return plan__host_may_write(b, table) ? table : NULL;
