@@ -373,14 +373,17 @@ settle__run(Store *store, u64 budget)
     Pruning p = {.store = store, .snapshots = snapshots, .count = count};
     /* After a failed sync snapshots begin at the safe timestamp: nothing above it may be thinned
        out, also not of commits below FULL. */
-    if (held) mark = MIN_OF(mark, settle__safe_ts(store));
+    if (held) {
+        u64 safe = settle__safe_ts(store);
+        mark = MIN_OF(mark, safe);
+    }
+    u64 settled = state == NULL ? horizon : MIN_OF(horizon, rt_load_relaxed(&state->status) - 1);
     TxnState *next;
     while (held && (next = unpruned(store, mark)) != NULL) {
         prune_below(&p, next);
     }
     if (rt_load_relaxed(&store->has_doomed_trees) != 0) {
-        u64 settled = state == NULL ? horizon : rt_load_relaxed(&state->status) - 1;
-        empty_doomed_trees(store, MIN_OF(horizon, settled));
+        empty_doomed_trees(store, settled);
     }
     rt_mutex_unlock(&store->settle_mutex);
     return more;

@@ -75,6 +75,7 @@ txn_table_take(TxnTable *table, StoreTxn *txn, TxnState **state_out)
     table->free_first = state->free_next;
     u64 serial = ++table->serial;
     rt_latch_release(&table->latch);
+    ASSERT(rt_load_relaxed(&state->id) == 0);
     rt_store_release(&state->status, TXN_RUNNING);
     rt_store_release(&state->lsn, 0);
     rt_store_relaxed(&state->refs, 0);
@@ -93,6 +94,7 @@ txn_table_give(TxnTable *table, TxnState *state)
 {
     ASSERT(state->first == NULL && state->waiters == NULL && !state->is_open);
     ASSERT(rt_load_relaxed(&state->pins) == 0 && !state->chunks_open);
+    ASSERT(rt_load_relaxed(&state->id) != 0);
     rt_store(&state->id, 0);
     undo_reset(&state->undo);
     while (state->doomed_inserts != NULL) {
