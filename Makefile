@@ -11,7 +11,7 @@ SLT_DATA      ?= ../shared/slt
 T             ?=
 SEED          ?=
 
-.PHONY: all setup run test check asan ubsan tsan clients torture slt sqlite-files sim fuzz bench fmt install clean help
+.PHONY: all setup run test check asan ubsan tsan clients torture soak slt sqlite-files sim fuzz bench fmt install clean help
 .NOTPARALLEL:
 
 all: build-release ## optimised weft, weftd, libweft.so, libsqlite3.so.0 in build/release
@@ -48,6 +48,9 @@ clients: build-release ## drivers and clients of SQLite and libSQL against the p
 
 torture: build-release ## kill the server under load ROUNDS=50 times and compare
 	@python3 tests/server/kill_loop.py --weftd build/release/weftd --rounds $(or $(ROUNDS),50)
+
+soak: build-release ## 1,000 idle and 200 busy connections for SECONDS=600
+	@python3 tests/server/soak.py --weftd build/release/weftd --seconds $(or $(SECONDS),600)
 
 slt: full-release ## all sqllogictest files of SLT_DATA, else the sample in the repository
 	@python3 tests/slt/run.py --build build/release --data $(SLT_DATA)

@@ -127,6 +127,7 @@ struct Session {
     u32 ddl_depth;       /* Schema changes running, one inside of the other. */
     u32 host_statements; /* Statements that hold a savepoint of the virtual tables. */
 
+    /* Settings.  Whatever is added here, session_reuse() has to look at. */
     bool foreign_keys, recursive_triggers, query_only, ignore_check, reverse_unordered;
     bool case_sensitive_like;
     bool reserved_names; /* DDL may use them (SQLite: writable_schema). */
