@@ -200,11 +200,43 @@ index_decode_rowid(const IndexCodec *codec, Slice key, Slice value, i64 *rowid_o
     return key_entry_rowid(&codec->layout, key, value, rowid_out);
 }
 
+/* Integers in rising columns, of an entry that its key says all about; false: the general way. */
+static bool
+decode_ints(const IndexCodec *codec, Slice key, Slice value, const u16 *position, u32 count,
+            Cell *cell_out)
+{
+    if (value.bytes > 0 || codec->layout.rowid != KEY_ROWID_IN_KEY || key_is_cut(key)) return false;
+    const u8 *p = key.p, *end = key.p + key.bytes;
+    i64 number = 0;
+    u32 at = 0; /* Columns passed; `number` is the one before. */
+    for (u32 i = 0; i < count; i++) {
+        if (position[i] == INDEX_POSITION_ROWID) {
+            size_t prefix_bytes;
+            if (key_rowid_suffix(key, &number, &prefix_bytes) != OK) return false;
+            cell_out[i] = cell_int(number);
+            p = key.p;
+            at = 0;
+            continue;
+        }
+        if (position[i] < at) {
+            p = key.p;
+            at = 0;
+        }
+        for (; at <= position[i]; at++) {
+            const KeyColumn *column = &codec->key_column[at];
+            if (column->desc || column->is_real || !key_take_int(&p, end, &number)) return false;
+        }
+        cell_out[i] = cell_int(number);
+    }
+    return true;
+}
+
 Err
 index_decode(const IndexCodec *codec, Slice key, Slice value, const u16 *position, u32 count,
              Arena *arena, Cell *cell_out)
 {
     ASSERT(!codec->is_primary);
+    if (decode_ints(codec, key, value, position, count, cell_out)) return OK;
     Err err = decode_cells(codec, key, value, arena);
     if (err != OK) return err;
     i64 rowid = 0;

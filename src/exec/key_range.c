@@ -79,6 +79,17 @@ ends_build(const IndexCodec *codec, u32 at, const Cell *low, bool low_inclusive,
 static Err
 bounds_cut(KeyRange *range)
 {
+    if (LIKELY(range->full_low.bytes <= KEY_BYTES_WHOLE &&
+               range->full_high.bytes <= KEY_BYTES_WHOLE)) {
+        /* They fit as they are, and nobody asks for the full ones without `recheck`. */
+        Buf swap = range->low;
+        range->low = range->full_low;
+        range->full_low = swap;
+        swap = range->high;
+        range->high = range->full_high;
+        range->full_high = swap;
+        return OK;
+    }
     Err err = buf_append(&range->low, range->full_low.p,
                          MIN_OF(range->full_low.bytes, (size_t)KEY_BYTES_WHOLE));
     if (err != OK) return err;
@@ -254,8 +265,11 @@ rowid_range_build(const Cell *eq, const Cell *low, bool low_inclusive, const Cel
         return OK;
     }
     u8 key[TABLE_KEY_BYTES];
-    table_key_put(ends.low, key);
-    Err err = buf_append(&range->low, key, sizeof(key));
+    Err err = OK;
+    if (ends.low != I64_MIN || range->point) {
+        table_key_put(ends.low, key);
+        err = buf_append(&range->low, key, sizeof(key));
+    }
     if (err != OK || ends.high == I64_MAX) return err;
     table_key_put(ends.high + 1, key);
     return buf_append(&range->high, key, sizeof(key));

@@ -133,8 +133,23 @@ range_build(Exec *exec, Scan *scan)
 
 /* ---- fetching ---- */
 
+/* A short range mostly ends within the first fetch, and then needs no second one to say so. */
+#define FETCH_ROWS_MIN 4u
+
+/* Is the entry that a seek found beyond the far end of the range? */
+static bool
+is_beyond(const Scan *scan)
+{
+    const PlanScan *plan = &scan->node.plan->u.scan;
+    Slice end = buf_slice(plan->backwards ? &scan->range.low : &scan->range.high);
+    if (end.bytes == 0) return false;
+    int order = slice_compare(store_cursor_key(scan->cursor), end);
+    return plan->backwards ? order < 0 : order >= 0;
+}
+
+/* *any_out false: nothing is in the range. */
 static Err
-cursor_seek(Exec *exec, Scan *scan)
+cursor_seek(Exec *exec, Scan *scan, bool *any_out)
 {
     const PlanScan *plan = &scan->node.plan->u.scan;
     Slice low = buf_slice(&scan->range.low), high = buf_slice(&scan->range.high);
@@ -153,7 +168,9 @@ cursor_seek(Exec *exec, Scan *scan)
                                     low, &found);
         }
     }
-    return err == OK ? OK : exec__fail_store(exec, err, scan->txn);
+    if (err != OK) return exec__fail_store(exec, err, scan->txn);
+    *any_out = found && !is_beyond(scan);
+    return OK;
 }
 
 /* A range that holds one key at most: no cursor. */
@@ -193,8 +210,9 @@ range_start(Exec *exec, Scan *scan)
     if (err != OK || scan->range.empty) return err;
     if (scan->range.point) return point_fetch(exec, scan);
     err = cursor_ready(exec, scan);
-    if (err == OK) err = cursor_seek(exec, scan);
-    scan->run.end = false;
+    bool any = false;
+    if (err == OK) err = cursor_seek(exec, scan, &any);
+    scan->run.end = !any;
     return err;
 }
 
@@ -227,7 +245,7 @@ exec__scan_fill(Exec *exec, Scan *scan, u32 want)
     if (scan->state == SCAN_NEW) {
         bool empty;
         scan->txn = exec__txn(exec, plan->table);
-        scan->fetch_rows = want;
+        scan->fetch_rows = MAX_OF(want, FETCH_ROWS_MIN);
         scan->seek_behind = false;
         err = bounds_start(exec, scan, &empty);
         if (err != OK) return err;
@@ -248,7 +266,10 @@ exec__scan_fill(Exec *exec, Scan *scan, u32 want)
         if (err != OK) break;
         scan->run_next = 0;
         scan->run.rows = 0;
-        u32 rows = MIN_OF(MAX_OF(want, scan->fetch_rows), scan->node.rows_max);
+        /* Without a far end there is no end to find out about. */
+        bool bounded = (plan->backwards ? scan->range.low : scan->range.high).bytes > 0;
+        u32 ahead = bounded || scan->fetch_rows > FETCH_ROWS_MIN ? scan->fetch_rows : want;
+        u32 rows = MIN_OF(MAX_OF(want, ahead), scan->node.rows_max);
         err = store_cursor_fetch(scan->cursor, rows, RUN_BYTES, plan->backwards, &scan->run);
         if (err != OK) err = exec__fail_store(exec, err, scan->txn);
         scan->fetch_rows = MIN_OF(scan->fetch_rows * 2, BATCH_ROWS_MAX);

@@ -93,6 +93,35 @@ typedef struct KeyLayout {
 } KeyLayout;
 
 /*
+ * A column that rises and holds an integer, at *p: the usual case of key_decode_cell(), for loops.
+ * False: something else, or damage; *p has not moved.
+ */
+static inline bool
+key_take_int(const u8 **p, const u8 *end, i64 *value_out)
+{
+    if (*p >= end) return false;
+    const u8 *at = *p;
+    u32 tag = *at++;
+    bool negative = tag < 0x20;
+    if (tag == 0x20) {
+        *value_out = 0;
+        *p = at;
+        return true;
+    }
+    u32 bytes = (negative ? 0x40 - tag : tag) - 0x21;
+    if (bytes - 1 > 7 || (size_t)(end - at) < bytes) return false;
+    u64 twice = 0;
+    for (const u8 *behind = at + bytes; at < behind; at++) {
+        twice = twice << 8 | (u8)(negative ? ~*at : *at);
+    }
+    if ((twice & 1) != 0) return false; /* A fraction follows. */
+    i64 value = (i64)(twice >> 1);
+    *value_out = negative ? -value : value;
+    *p = at;
+    return true;
+}
+
+/*
  * Make the entry of one row; replaces what `key` and `value` hold.  For cells that are long values
  * by reference pass the loaded value in `cells`, and the reference in `stored` (else NULL or
  * equal): that one goes into the record of a cut key.  Errors: ERR_NOMEM.
