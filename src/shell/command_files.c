@@ -84,6 +84,10 @@ output_to(Shell *shell, const char *name, u32 commands)
     ErrMsg msg = {0};
     shell_output_reset(shell);
     if (strcmp(name, "stdout") == 0) return;
+    if (name[0] == '-') {
+        shell_complain(shell, "ERROR: unknown option: \"%s\"", name);
+        return;
+    }
     Err err = name[0] == '|'
                   ? rt_file_open_temp(NULL, &shell->out_file, &msg)
                   : rt_file_open(NULL, name,

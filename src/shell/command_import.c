@@ -236,7 +236,9 @@ option_take(Import *import, u32 count, char **argument, u32 *at)
 static bool
 arguments_read(Shell *shell, u32 count, char **argument, Import *import)
 {
+    /* One that is longer or empty is told by 0. */
     *import = (Import){.separator = shell->separator[0], .row_end = '\n'};
+    if (shell->separator[0] != 0 && shell->separator[1] != 0) import->separator = 0;
     if (shell->mode == MODE_ASCII) {
         import->row_end = 0x1e;
         import->plain = true;
@@ -329,6 +331,10 @@ command_import(Shell *shell, u32 count, char **argument)
     Import import;
     if (!arguments_read(shell, count, argument, &import)) {
         shell_usage(shell, "import");
+        return;
+    }
+    if (import.separator == 0) {
+        shell_complain(shell, "Error: .import needs a column separator of one character");
         return;
     }
     Reader *reader = MEM_NEW(Reader);

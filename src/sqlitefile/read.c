@@ -389,7 +389,13 @@ sqf_unchanged(Sqf *sqf, ErrMsg *msg)
     if (err == OK && sqf->wal_file != NULL)
         err = rt_file_stat(NULL, rt_file_name(sqf->wal_file), &wal_now, msg);
     if (err != OK && err != ERR_NOTFOUND) return err;
-    if (err == OK && same_stat(&now, &sqf->at_open) &&
+    /* The header too: a change between the first read and the first stat would go unseen. */
+    u8 header[SQF_HEADER_BYTES] = {0};
+    size_t got = 0;
+    if (err == OK) err = rt_file_read(sqf->file, 0, header, sizeof(header), &got, msg);
+    if (err != OK && err != ERR_NOTFOUND) return err;
+    bool same_header = memcmp(header, sqf->header_at_open, sizeof(header)) == 0;
+    if (err == OK && same_header && same_stat(&now, &sqf->at_open) &&
         (sqf->wal_file == NULL || same_stat(&wal_now, &sqf->wal_at_open)))
         return OK;
     err_clear(msg);

@@ -274,6 +274,16 @@ def test_a_statement_of_several_lines_comes_back_whole(t):
     same(terminal.wait(), 0)
 
 
+def test_what_import_and_once_refuse(t):
+    path = os.path.join(t.folder, "two.csv")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("1,2\n")
+    code, _, err = weft(t, text=f".separator :: \n.import {path} x\n.once -x\n.output --bom f\n")
+    same((code, "separator of one character" in err, 'unknown option: "-x"' in err), (1, True, True))
+    same(weft(t, text=f".import --csv {path} x\n.expert\n.lint fkey-indexes\n.recover\n")[2].count(
+        "is not supported"), 3)
+
+
 def test_options_as_sqlite_has_them(t):
     init = os.path.join(t.folder, "init.sql")
     with open(init, "w", encoding="utf-8") as file:

@@ -261,6 +261,45 @@ impossible_files_are_refused(void **state)
     buf_free(&file);
 }
 
+static void
+file_put(const char *path, Slice bytes)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes.p, 1, bytes.bytes, file), bytes.bytes);
+    fclose(file);
+}
+
+/* Somebody writes to the file, or replaces it, while it is read. */
+static void
+a_change_meanwhile_is_noticed(void **state)
+{
+    (void)state;
+    SqfCreate create = {.page_bytes = 512, .encoding = SQF_UTF8};
+    Made made = {0};
+    char path[] = "/tmp/weft-sqlitefile-XXXXXX";
+    ErrMsg msg = {0};
+    Sqf *sqf;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(made_file(9, 30, &create, &made), OK);
+    file_put(path, buf_slice(&made.file));
+    assert_int_equal(sqf_open_file(path, false, NULL, NULL, &sqf, &msg), OK);
+    assert_int_equal(sqf_unchanged(sqf, &msg), OK);
+    made.file.p[SQF_AT_CHANGE_COUNTER + 3]++;
+    file_put(path, buf_slice(&made.file));
+    assert_int_equal(sqf_unchanged(sqf, &msg), ERR_BUSY);
+    sqf_close(sqf);
+    assert_int_equal(sqf_open_file(path, false, NULL, NULL, &sqf, &msg), OK);
+    unlink(path);
+    assert_int_equal(sqf_unchanged(sqf, &msg), ERR_BUSY);
+    sqf_close(sqf);
+    assert_int_equal(sqf_open_file(path, false, NULL, NULL, &sqf, &msg), ERR_NOTFOUND);
+    err_clear(&msg);
+    buf_free(&made.file);
+}
+
 int
 main(void)
 {
@@ -272,6 +311,7 @@ main(void)
         cmocka_unit_test(damage_is_met_with_errors),
         cmocka_unit_test(every_failing_allocation_is_survived),
         cmocka_unit_test(impossible_files_are_refused),
+        cmocka_unit_test(a_change_meanwhile_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
