@@ -32,6 +32,55 @@ arena_init(Arena *arena, MemAccount *account)
     *arena = (Arena){.account = account};
 }
 
+void
+arena_init_pooled(Arena *arena, MemAccount *account, ArenaPool *pool)
+{
+    *arena = (Arena){.account = account, .pool = pool};
+}
+
+/* ---- pools ---- */
+
+#define POOL_BYTES      ((size_t)8192 - CHUNK_HEAD_BYTES) /* Of a pooled arena's first chunk. */
+#define POOL_CHUNKS_MAX 16u
+
+static bool
+pool_put(ArenaPool *pool, ArenaChunk *chunk)
+{
+#ifdef WEFT_CHECK
+    (void)pool, (void)chunk;
+    return false;
+#else
+    if (pool == NULL || chunk->bytes != POOL_BYTES || pool->count == POOL_CHUNKS_MAX) return false;
+    chunk->older = pool->chunk;
+    pool->chunk = chunk;
+    pool->count++;
+    return true;
+#endif
+}
+
+static ArenaChunk *
+pool_get(ArenaPool *pool, size_t bytes)
+{
+    if (pool == NULL || pool->chunk == NULL || bytes != POOL_BYTES) return NULL;
+    ArenaChunk *chunk = pool->chunk;
+    pool->chunk = chunk->older;
+    pool->count--;
+    return chunk;
+}
+
+void
+arena_pool_free(ArenaPool *pool)
+{
+    while (pool->chunk != NULL) {
+        ArenaChunk *older = pool->chunk->older;
+        mem_free(pool->chunk);
+        pool->chunk = older;
+    }
+    pool->count = 0;
+}
+
+/* ---- chunks ---- */
+
 static void
 chunk_free(Arena *arena, ArenaChunk *chunk)
 {
@@ -39,7 +88,7 @@ chunk_free(Arena *arena, ArenaChunk *chunk)
     if (arena->account != NULL) {
         mem_account_release(arena->account, chunk->bytes + CHUNK_HEAD_BYTES);
     }
-    mem_free(chunk);
+    if (!pool_put(arena->pool, chunk)) mem_free(chunk);
 }
 
 void
@@ -81,12 +130,14 @@ arena__reset(Arena *arena)
 static bool
 grow(Arena *arena, size_t need)
 {
-    size_t bytes = arena->chunk == NULL ? CHUNK_BYTES_MIN : arena->chunk->bytes * 2;
+    size_t bytes = arena->pool != NULL ? POOL_BYTES : CHUNK_BYTES_MIN;
+    if (arena->chunk != NULL) bytes = arena->chunk->bytes * 2;
     if (bytes > CHUNK_BYTES_MAX) bytes = CHUNK_BYTES_MAX;
     if (bytes < need) bytes = need;
     size_t charged = bytes + CHUNK_HEAD_BYTES;
     if (arena->account != NULL && mem_account_charge(arena->account, charged) != OK) return false;
-    ArenaChunk *chunk = mem_alloc_aligned(16, charged);
+    ArenaChunk *chunk = pool_get(arena->pool, bytes);
+    if (chunk == NULL) chunk = mem_alloc(charged); /* Aligned to 16. */
     if (chunk == NULL) {
         if (arena->account != NULL) mem_account_release(arena->account, charged);
         return false;
@@ -98,17 +149,10 @@ grow(Arena *arena, size_t need)
 }
 
 void *
-arena_alloc(Arena *arena, size_t bytes)
+arena__alloc_slow(Arena *arena, size_t bytes)
 {
-    if (bytes > SIZE_MAX / 4) return NULL;
-    u8 *at = (u8 *)ALIGN_UP((uintptr_t)arena->next, 16);
-    if (UNLIKELY(arena->next == NULL || at > arena->end || (size_t)(arena->end - at) < bytes)) {
-        if (!grow(arena, bytes + 16)) return NULL;
-        at = (u8 *)ALIGN_UP((uintptr_t)arena->next, 16);
-    }
-    arena->next = at + bytes;
-    memset(at, 0, bytes);
-    return at;
+    if (bytes > SIZE_MAX / 4 || !grow(arena, bytes + 16)) return NULL;
+    return arena_alloc(arena, bytes);
 }
 
 void *

@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <string.h>
+
 #include "base/err.h"
 #include "base/types.h"
 
@@ -67,10 +69,18 @@ void mem_account_release(MemAccount *account, u64 bytes);
  * (arena_bytes: not zeroed, aligned to 1).
  */
 typedef struct ArenaChunk ArenaChunk;
+/* Chunks that arenas of one owner hand on to each other: what is made and freed again and again
+   then allocates nothing.  Zero-initialised is empty; the arenas must be freed first.  Not
+   thread-safe.  Check builds keep nothing, so that every use after free is seen. */
+typedef struct ArenaPool {
+    ArenaChunk *chunk;
+    u32 count;
+} ArenaPool;
 typedef struct Arena {
     ArenaChunk *chunk; /* Current; the chain leads to older ones. */
     u8 *next, *end;
     MemAccount *account;
+    ArenaPool *pool; /* NULL: chunks come from mem_alloc. */
     size_t total_bytes;
 } Arena;
 
@@ -80,6 +90,9 @@ typedef struct ArenaMark {
 } ArenaMark;
 
 void arena_init(Arena *arena, MemAccount *account);
+/* With chunks of the pool (may be NULL), which outlives the arena. */
+void arena_init_pooled(Arena *arena, MemAccount *account, ArenaPool *pool);
+void arena_pool_free(ArenaPool *pool);
 /* Frees everything; the arena may be used again. */
 void arena__free(Arena *arena);
 static inline void
@@ -94,8 +107,22 @@ arena_reset(Arena *arena)
 {
     if (arena->chunk != NULL) arena__reset(arena);
 }
-/* NULL when memory is short or the account's cap is reached. */
-void *arena_alloc(Arena *arena, size_t bytes);
+/* NULL when memory is short or the account's cap is reached.  Inline, so that the zeroing of a
+   known size is a few stores. */
+void *arena__alloc_slow(Arena *arena, size_t bytes);
+static inline void *
+arena_alloc(Arena *arena, size_t bytes)
+{
+    size_t pad = (size_t)(0 - (uintptr_t)arena->next) & 15u;
+    size_t room = (size_t)(arena->end - arena->next);
+    if (UNLIKELY(arena->next == NULL || pad > room || room - pad < bytes)) {
+        return arena__alloc_slow(arena, bytes);
+    }
+    u8 *at = arena->next + pad;
+    arena->next = at + bytes;
+    memset(at, 0, bytes);
+    return at;
+}
 void *arena_bytes(Arena *arena, size_t bytes);
 char *arena_strndup(Arena *arena, const void *text, size_t bytes); /* NUL-terminated copy. */
 char *arena_printf(Arena *arena, const char *format, ...) PRINTF_LIKE(2, 3);

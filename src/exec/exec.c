@@ -110,9 +110,9 @@ exec_new(const Plan *plan, const ExecEnv *env, Exec **exec_out, ErrMsg *msg)
     exec->env = env;
     exec->want_max = plan->klass == PLAN_VOLATILE ? 1 : BATCH_ROWS_MAX;
     exec->hash_seed = rt_process_hash_seed(rt_process());
-    arena_init(&exec->arena, env->account);
-    arena_init(&exec->run_arena, env->account);
-    arena_init(&exec->row_arena, env->account);
+    arena_init_pooled(&exec->arena, env->account, env->pool);
+    arena_init_pooled(&exec->run_arena, env->account, env->pool);
+    arena_init_pooled(&exec->row_arena, env->account, env->pool);
     *exec_out = exec;
     return OK;
 }

@@ -62,6 +62,7 @@ typedef struct ExecEnv {
     const FuncEnv *func;     /* Never NULL. */
     const ExecHooks *hooks;  /* May be NULL. */
     MemAccount *account;     /* Charged for all memory of the statement; may be NULL. */
+    ArenaPool *pool;         /* Where its arenas have their first chunks from; may be NULL. */
     u64 memory_budget_bytes; /* Sorts and hash tables spill beyond it; 0: 64 MB. */
     struct RtDir *spill_dir; /* NULL: the system's place for temporary files. */
     u64 length_max;          /* SQLITE_LIMIT_LENGTH of values and rows. */

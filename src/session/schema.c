@@ -160,6 +160,7 @@ session__plan_context(Session *session, const CatalogView *view, PlanContext *co
         .authorize = session->host.authorize,
         .authorize_arg = session->host.authorize_arg,
         .account = &session->account,
+        .pool = &session->chunks,
         .columns_max = (u32)session->limit[2],
         .expr_depth_max = (u32)session->limit[3],
         .compound_max = (u32)session->limit[4],

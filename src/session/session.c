@@ -176,6 +176,7 @@ fill_environment(Session *session)
         .func = &session->func_env,
         .hooks = &session->hooks,
         .account = &session->account,
+        .pool = &session->chunks,
         .length_max = (u64)session->limit[0],
         .trigger_depth_max = (u32)session->limit[10],
         .foreign_keys = session->foreign_keys,
@@ -267,6 +268,7 @@ free_session(Session *session)
         mem_free(session->savepoint[i].name);
     mem_free(session->savepoint);
     err_clear(&session->error);
+    arena_pool_free(&session->chunks);
     mem_free(session);
 }
 

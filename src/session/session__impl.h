@@ -98,6 +98,7 @@ struct Session {
 
     Stmt *first_stmt; /* All statements of the connection. */
     Stmt *current;    /* The one whose step runs now. */
+    ArenaPool chunks; /* Of the arenas of statements and plans. */
     StmtCacheEntry stmt_cache[STMT_CACHE_ENTRIES];
     u64 stmt_cache_used;
     u32 running; /* Statements stepped and not at their end. */

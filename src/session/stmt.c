@@ -224,9 +224,9 @@ prepare_inside(Session *session, Slice sql, Stmt **stmt_out, size_t *consumed_ou
     Stmt *stmt = MEM_NEW(Stmt);
     if (stmt == NULL) return session__fail(session, ERR_NOMEM, NULL);
     stmt->session = session;
-    arena_init(&stmt->arena, &session->account);
-    arena_init(&stmt->run, &session->account);
-    arena_init(&stmt->row_text, &session->account);
+    arena_init_pooled(&stmt->arena, &session->account, &session->chunks);
+    arena_init_pooled(&stmt->run, &session->account, &session->chunks);
+    arena_init_pooled(&stmt->row_text, &session->account, &session->chunks);
     /* The tree's slices point into the text, so the statement parses its own copy. */
     const u8 *nul = sql.bytes == 0 ? NULL : memchr(sql.p, 0, sql.bytes);
     stmt->sql_bytes = nul == NULL ? sql.bytes : (size_t)(nul - sql.p);

@@ -7,19 +7,10 @@
 #include <stdio.h>
 
 void *
-bind__alloc(Binder *b, size_t bytes)
+bind__no_memory(Binder *b)
 {
-    void *p = arena_alloc(b->scratch, bytes == 0 ? 1 : bytes);
-    if (p == NULL && b->err == OK) b->err = err_set(b->msg, ERR_NOMEM, "out of memory");
-    return p;
-}
-
-void *
-bind__keep(Binder *b, size_t bytes)
-{
-    void *p = arena_alloc(b->arena, bytes == 0 ? 1 : bytes);
-    if (p == NULL && b->err == OK) b->err = err_set(b->msg, ERR_NOMEM, "out of memory");
-    return p;
+    if (b->err == OK) b->err = err_set(b->msg, ERR_NOMEM, "out of memory");
+    return NULL;
 }
 
 char *

@@ -306,8 +306,21 @@ struct Binder {
 
 /* ---- memory and errors (bind.c) ---- */
 
-void *bind__alloc(Binder *b, size_t bytes); /* Scratch, zeroed; NULL with err set. */
-void *bind__keep(Binder *b, size_t bytes);  /* In the plan. */
+void *bind__no_memory(Binder *b); /* Sets err; NULL. */
+/* Scratch, zeroed; NULL with err set. */
+static inline void *
+bind__alloc(Binder *b, size_t bytes)
+{
+    void *p = arena_alloc(b->scratch, bytes == 0 ? 1 : bytes);
+    return LIKELY(p != NULL) ? p : bind__no_memory(b);
+}
+/* In the plan. */
+static inline void *
+bind__keep(Binder *b, size_t bytes)
+{
+    void *p = arena_alloc(b->arena, bytes == 0 ? 1 : bytes);
+    return LIKELY(p != NULL) ? p : bind__no_memory(b);
+}
 char *bind__keep_text(Binder *b, Slice text);
 #define BIND_NEW(b, T)      ((T *)bind__alloc((b), sizeof(T)))
 #define BIND_ARRAY(b, T, n) ((T *)bind__alloc((b), sizeof(T) * (size_t)(n)))

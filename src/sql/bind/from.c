@@ -253,9 +253,10 @@ table_item(Binder *b, const AstFromItem *item)
         Cte *cte = bind__find_cte(b, &item->name);
         if (cte != NULL) return cte_source(b, cte, name);
     }
-    const TableFunc *func = find_table_func(b, item);
-    bool known = func == NULL || catalog_view_table(b->ctx->catalog, item->schema.text,
-                                                    item->name.text, NULL) != NULL;
+    bool known = catalog_view_table(b->ctx->catalog, item->schema.text, item->name.text, NULL) !=
+                 NULL;
+    const TableFunc *func = known ? NULL : find_table_func(b, item);
+    if (func == NULL) known = true;
     const TableDef *table = known ? NULL : bind__virtual_table(b, NULL, item->name.text);
     if (b->err != OK) return NULL;
     if (!known && table == NULL) return function_source(b, item, func);

@@ -19,7 +19,7 @@ Err
 plan__new(const PlanContext *ctx, Slice sql, Plan **plan_out, ErrMsg *msg)
 {
     Arena arena;
-    arena_init(&arena, ctx->account);
+    arena_init_pooled(&arena, ctx->account, ctx->pool);
     Plan *plan = ARENA_NEW(&arena, Plan);
     char *text = plan == NULL ? NULL : arena_strndup(&arena, sql.p, sql.bytes);
     if (text == NULL) {
@@ -96,7 +96,7 @@ static Err
 plan_run(const PlanContext *ctx, const AstStatement *ast, Plan *plan, ErrMsg *msg)
 {
     Arena scratch;
-    arena_init(&scratch, ctx->account);
+    arena_init_pooled(&scratch, ctx->account, ctx->pool);
     Binder b = {.ctx = ctx,
                 .plan = plan,
                 .scratch = &scratch,

@@ -71,6 +71,7 @@ typedef struct PlanContext {
     void *authorize_arg;
     PlanNotes *notes;    /* NULL: nobody listens. */
     MemAccount *account; /* Charged for the plan's arena; may be NULL. */
+    ArenaPool *pool;     /* Of whoever holds the plan, which it may not outlive; may be NULL. */
 
     /* Limits; 0: SQLite's default. */
     u32 columns_max, expr_depth_max, compound_max, function_args_max, param_max;
