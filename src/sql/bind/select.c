@@ -250,6 +250,21 @@ core_classify(Core *core)
     core->klass = klass;
 }
 
+/* "column1", ...: by hand, because an INSERT of many values asks for many. */
+static const char *
+value_column_name(Binder *b, u32 number)
+{
+    char text[32] = "column", digits[12];
+    u32 bytes = 6, count = 0;
+    do {
+        digits[count++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    while (count > 0)
+        text[bytes++] = digits[--count];
+    return bind__keep_text(b, SLICE(text, bytes));
+}
+
 static bool
 bind_values_arm(Binder *b, Core *core, const AstArm *ast)
 {
@@ -275,9 +290,8 @@ bind_values_arm(Binder *b, Core *core, const AstArm *ast)
     for (u32 i = 0; i < width; i++) {
         if (!bind__push(b, &core->results, core->values[0][i])) return false;
         column_describe(core->values[0][i], &core->column[i]);
-        char *name = arena_printf(b->arena, "column%u", i + 1);
-        if (name == NULL) return bind__fail(b, ERR_NOMEM, "out of memory") != NULL;
-        core->column[i].name = name;
+        core->column[i].name = value_column_name(b, i + 1);
+        if (core->column[i].name == NULL) return false;
     }
     return true;
 }

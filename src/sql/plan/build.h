@@ -184,10 +184,10 @@ struct Unit {
     u64 relevant; /* Sources in those terms: the choice of access depends on no others. */
     bool no_hash; /* A term forbids a hash join. */
     struct UnitChoice {
-        bool valid, hash;
+        bool hash;
         u64 done; /* Only the relevant ones. */
         Access access;
-    } choice[4];
+    } * choice[4];
     u32 choice_next;
     struct OrUnion *or_union; /* OR terms that look-ups can serve. */
     HostTerm *host_term;      /* Virtual tables. */

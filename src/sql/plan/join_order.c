@@ -15,12 +15,15 @@
 #define COST_HASH_FIND 1.5 /* Probing: one row. */
 #define COST_LOOP      0.5 /* Starting the inner side once. */
 
+/* Small, because many are made and few are kept. */
 typedef struct Path {
     u64 done;
     f64 cost, rows;
-    bool sorted;
-    u32 parent; /* In the former level. */
-    Step step;
+    f64 outer_rows;
+    const Access *access; /* Of the last unit. */
+    u32 parent;           /* In the former level. */
+    u8 unit;
+    bool hash, sorted;
 } Path;
 
 bool
@@ -51,10 +54,12 @@ unit_choice(Binder *b, Join *join, u32 unit, u64 done)
     Unit *u = &join->unit[unit];
     done &= u->relevant;
     for (u32 i = 0; i < COUNT_OF(u->choice); i++) {
-        if (u->choice[i].valid && u->choice[i].done == done) return &u->choice[i];
+        if (u->choice[i] != NULL && u->choice[i]->done == done) return u->choice[i];
     }
-    struct UnitChoice *choice = &u->choice[u->choice_next++ % COUNT_OF(u->choice)];
-    choice->valid = true;
+    /* Paths point to it: one that is forgotten stays. */
+    struct UnitChoice *choice = BIND_NEW(b, struct UnitChoice);
+    if (choice == NULL) return NULL;
+    u->choice[u->choice_next++ % COUNT_OF(u->choice)] = choice;
     choice->done = done;
     plan__choose_access(b, join, unit, done, &choice->access, false, NULL);
     choice->hash = !b->ctx->no_hash_join && !b->ctx->plain && !plan__looks_up(u, &choice->access) &&
@@ -67,8 +72,8 @@ step_cost(const Join *join, const Path *from, u32 unit, const Access *access, bo
           bool sorted, Path *to)
 {
     const Unit *u = &join->unit[unit];
-    *to = (Path){.done = from->done | u->mask, .sorted = from->sorted};
-    to->step = (Step){.unit = (u8)unit, .access = *access};
+    *to = (Path){
+        .done = from->done | u->mask, .sorted = from->sorted, .unit = (u8)unit, .access = access};
     f64 outer = from->rows < 1 ? 1 : from->rows;
     if (from->done == 0) {
         to->cost = access->cost;
@@ -78,24 +83,33 @@ step_cost(const Join *join, const Path *from, u32 unit, const Access *access, bo
     }
     f64 matches = access->rows;
     to->cost = from->cost + outer * (access->cost + COST_LOOP);
-    to->step.outer_rows = outer;
+    to->outer_rows = outer;
     if (can_hash && (u->join & AST_JOIN_CROSS) == 0) {
         f64 rows = access->eq_count > 0 ? access->rows : u->rows;
         f64 read = access->eq_count > 0 ? access->cost : u->rows * COST_ROW;
         f64 hash = from->cost + read + rows * COST_HASH_ROW + outer * COST_HASH_FIND;
         if (hash < to->cost) {
             to->cost = hash;
-            to->step.hash = true;
-            if (access->eq_count == 0)
-                to->step.access = (Access){.low = -1, .high = -1, .covering = true};
-            to->step.access.rows = rows;
-            to->step.access.cost = read;
+            to->hash = true;
             matches = MIN_OF(matches, MAX_OF(1.0, u->rows / 100000.0));
         }
     }
     if ((u->join & AST_JOIN_LEFT) != 0 && matches < 1) matches = 1;
     to->rows = outer * matches;
     to->cost += to->rows * 0.1;
+}
+
+static Step
+step_of(const Join *join, const Path *path)
+{
+    Step step = {.unit = path->unit, .hash = path->hash, .outer_rows = path->outer_rows};
+    step.access = *path->access;
+    if (path->hash && step.access.eq_count == 0) {
+        f64 rows = join->unit[path->unit].rows;
+        step.access = (Access){
+            .low = -1, .high = -1, .covering = true, .rows = rows, .cost = rows * COST_ROW};
+    }
+    return step;
 }
 
 /* Keep `path` among the best of its level: one for each set of tables and sortedness. */
@@ -134,15 +148,16 @@ final_cost(const Join *join, const Path *path, bool want_order)
 static void
 expand_first(Binder *b, Join *join, const Path *from, u32 unit, Path *level, u32 *count, u32 width)
 {
-    Access best, ordered;
-    plan__choose_access(b, join, unit, 0, &best, true, &ordered);
+    Access *access = BIND_ARRAY(b, Access, 2), *best = access, *ordered = access + 1;
+    if (access == NULL) return;
+    plan__choose_access(b, join, unit, 0, best, true, ordered);
     Path path;
-    if (best.cost < INFINITY) {
-        step_cost(join, from, unit, &best, false, false, &path);
+    if (best->cost < INFINITY) {
+        step_cost(join, from, unit, best, false, false, &path);
         level_offer(level, count, width, &path);
     }
-    if (ordered.cost < INFINITY) {
-        step_cost(join, from, unit, &ordered, false, true, &path);
+    if (ordered->cost < INFINITY) {
+        step_cost(join, from, unit, ordered, false, true, &path);
         level_offer(level, count, width, &path);
     }
 }
@@ -173,6 +188,7 @@ expand(Binder *b, Join *join, const Path *from, u32 at, bool want_order, Path *l
             continue;
         }
         const struct UnitChoice *choice = unit_choice(b, join, u, from->done);
+        if (choice == NULL) return;
         if (choice->access.cost == INFINITY) continue;
         Path path;
         step_cost(join, from, u, &choice->access, choice->hash, false, &path);
@@ -192,7 +208,7 @@ plan__find_order(Binder *b, Join *join, Step *steps, bool want_order)
             bind__fail(b, ERR_SQL, "no query solution");
         return b->err == OK;
     }
-    u32 width = n <= 1 ? 2 : WIDTH;
+    u32 width = n == 1 ? 2 : n == 2 ? 4 : WIDTH; /* No more than there can be. */
     Path *levels = BIND_ARRAY(b, Path, (size_t)(n + 1) * width);
     u32 *counts = BIND_ARRAY(b, u32, n + 1);
     if (levels == NULL || counts == NULL) return false;
@@ -219,7 +235,7 @@ plan__find_order(Binder *b, Join *join, Step *steps, bool want_order)
     join->sorted = want_order && last[best].sorted;
     for (u32 l = n; l > 0; l--) {
         const Path *path = &levels[(size_t)l * width + best];
-        steps[l - 1] = path->step;
+        steps[l - 1] = step_of(join, path);
         best = path->parent;
     }
     return true;
