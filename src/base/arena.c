@@ -40,8 +40,8 @@ arena_init_pooled(Arena *arena, MemAccount *account, ArenaPool *pool)
 
 /* ---- pools ---- */
 
-#define POOL_BYTES      ((size_t)8192 - CHUNK_HEAD_BYTES) /* Of a pooled arena's first chunk. */
-#define POOL_CHUNKS_MAX 16u
+#define POOL_BYTES      ((size_t)4096 - CHUNK_HEAD_BYTES) /* Of a pooled arena's first chunk. */
+#define POOL_CHUNKS_MAX 12u
 
 static bool
 pool_put(ArenaPool *pool, ArenaChunk *chunk)

@@ -12,11 +12,12 @@
  */
 #include "session/session__impl.h"
 
-#define TEXT_BYTES_MAX  2048u /* Longer texts are not kept, nor looked for. */
-#define PARAM_BYTES_MAX 1024u /* Larger buffers of parameters are let go. */
-#define TABLES_MAX      8u
-#define ROWS_SMALL      1000.0
-#define ROWS_DRIFT      4.0
+#define TEXT_BYTES_MAX    2048u /* Longer texts are not kept, nor looked for. */
+#define PARAM_BYTES_MAX   1024u /* Larger buffers of parameters are let go. */
+#define TABLES_MAX        8u
+#define SESSION_BYTES_MAX ((u64)256 * 1024) /* A session that holds more keeps nothing. */
+#define ROWS_SMALL        1000.0
+#define ROWS_DRIFT        4.0
 
 static StmtCacheEntry *
 set_of(Session *session, u64 hash)
@@ -84,6 +85,7 @@ may_keep(const Stmt *stmt)
     const Session *session = stmt->session;
     if (session->host.authorize != NULL || session->closing || stmt->ast != NULL) return false;
     if (stmt->plan == NULL || stmt->exec == NULL || stmt->explain != AST_EXPLAIN_NONE) return false;
+    if (session->account.used_bytes > SESSION_BYTES_MAX) return false;
     if (!stmt->is_whole_text || stmt->sql_bytes > TEXT_BYTES_MAX) return false;
     if (stmt->plan->table_count > TABLES_MAX || stmt->environment != session->environment)
         return false;
