@@ -3,6 +3,11 @@
  *
  * Rows come sorted.  The node takes in as many as its frames need to finish the rows it is asked
  * for; results point straight into the buffer.
+ *
+ * Trips.  Where the input streams, the rows that SQLite would not have read yet must be given back:
+ * the frames are set back to where the last batch began and moved on to the rows that were used,
+ * which shows how far they had to read.  To that end no input is taken while a row is ready, so
+ * that all that may go back came in one batch.
  */
 #include "exec/exec__write.h"
 #include "exec/window.h"
@@ -10,12 +15,22 @@
 #define RESULT_BYTES_MAX ((size_t)1 << 20) /* Then results that were given are thrown away. */
 #define MOVES_CHECK      1024u             /* Interrupts are looked for so often. */
 
+/* The input has not read everything before its first row. */
+static bool
+streams(const Win *win)
+{
+    return win->node.streaming && win->node.input->plan->kind != PLAN_SORT;
+}
+
 static void
 window_rewind(Exec *exec, ExecNode *node)
 {
     Win *win = (Win *)node;
-    for (u32 i = 0; i < win->frame_count; i++)
-        exec__win_frame_reset(&win->frame[i]);
+    for (u32 i = 0; i < win->frame_count; i++) {
+        WinFrame *frame = &win->frame[i];
+        exec__win_frame_reset(frame);
+        frame->nested = i > 0 && (streams(win) || frame[-1].nested || frame[-1].may_fail);
+    }
     exec__win_rows_clear(&win->rows);
     arena_reset(&win->results);
     win->shown = 0;
@@ -88,6 +103,7 @@ take_input(Exec *exec, Win *win, u32 want)
 {
     /* A sort has read everything already. */
     if (win->node.input->plan->kind == PLAN_SORT) want = BATCH_ROWS_MAX;
+    u64 first = exec__win_total(&win->rows);
     const Batch *in = exec__next(exec, win->node.input, exec__demand(exec, want));
     if (in->count == 0) {
         win->in_err = in->err;
@@ -95,6 +111,7 @@ take_input(Exec *exec, Win *win, u32 want)
         return OK;
     }
     win->in_ahead = true;
+    win->in_first = first;
     Err err = exec__win_take(exec, win, in);
     /* What could be computed stands before the error. */
     win->in_err = err != OK ? err : in->err;
@@ -128,9 +145,46 @@ work(Exec *exec, Win *win, u64 target, u32 want)
             any_waits |= frame_waits;
         }
         if (!any_waits || win->ended || win->in_err != OK) return OK;
+        if (streams(win) && rows_ready(win) > win->shown) return OK;
         Err err = take_input(exec, win, want);
         if (err == OK) err = exec__check(exec);
         if (err != OK) return err;
+    }
+}
+
+/* ---- setting back ---- */
+
+static void
+save(Win *win)
+{
+    for (u32 f = 0; f < win->frame_count; f++) {
+        WinSaved *saved = &win->saved[f];
+        const WinFrame *frame = &win->frame[f];
+        u8 *states = saved->states;
+        saved->frame = *frame;
+        for (u32 i = 0; i < frame->call_count; i++) {
+            saved->call[i] = frame->call[i];
+            u32 bytes = frame->call[i].call.def->state_bytes;
+            memcpy(states, frame->call[i].call.state, bytes);
+            states += bytes;
+        }
+    }
+}
+
+static void
+go_back(Win *win)
+{
+    for (u32 f = 0; f < win->frame_count; f++) {
+        const WinSaved *saved = &win->saved[f];
+        WinFrame *frame = &win->frame[f];
+        const u8 *states = saved->states;
+        *frame = saved->frame;
+        for (u32 i = 0; i < frame->call_count; i++) {
+            frame->call[i] = saved->call[i];
+            u32 bytes = frame->call[i].call.def->state_bytes;
+            memcpy(frame->call[i].call.state, states, bytes);
+            states += bytes;
+        }
     }
 }
 
@@ -157,6 +211,11 @@ window_next(Exec *exec, ExecNode *node, u32 want)
     Err err = win->err;
     if (err == OK) err = results_trim(exec, win);
     if (err == OK) err = rows_trim(exec, win);
+    if (streams(win) && win->careful) {
+        want = 1;
+    } else if (streams(win)) {
+        save(win);
+    }
     if (err == OK) err = work(exec, win, win->shown + want, want);
     win->err = err;
     u64 ready = rows_ready(win) - win->shown;
@@ -165,15 +224,29 @@ window_next(Exec *exec, ExecNode *node, u32 want)
     give(win, count, count == ready ? err : OK);
 }
 
-/* What was taken in stays; the input goes on behind it. */
 static Err
 window_resume(Exec *exec, ExecNode *node, u32 used)
 {
     Win *win = (Win *)node;
     win->shown -= node->out.count - used;
-    if (win->ended || win->in_err != OK || !win->in_ahead) return OK;
+    if (win->ended || win->in_err != OK || !win->in_ahead || !streams(win)) return OK;
     win->in_ahead = false;
-    return exec__resume(exec, node->input, node->input->out.count);
+    if (!win->careful) go_back(win);
+    u64 read = 0;
+    for (u32 i = 0; i < win->frame_count; i++) {
+        WinFrame *frame = &win->frame[i];
+        bool waits = false;
+        while (frame->current < win->shown) {
+            Err err = move(exec, win, i, &waits);
+            if (err != OK) return err;
+            ASSERT(!waits);
+        }
+    }
+    for (u32 i = 0; i < win->frame_count; i++)
+        read = MAX_OF(read, win->frame[i].seen);
+    ASSERT(read > win->in_first && read <= exec__win_total(&win->rows));
+    win->rows.count = (u32)(read - win->rows.first);
+    return exec__resume(exec, node->input, (u32)(read - win->in_first));
 }
 
 static void
@@ -228,6 +301,18 @@ may_fail(const PlanFrame *frame)
 }
 
 static Err
+open_saved(Exec *exec, const WinFrame *frame, WinSaved *saved)
+{
+    size_t bytes = 1;
+    for (u32 i = 0; i < frame->call_count; i++)
+        bytes += frame->call[i].call.def->state_bytes;
+    saved->call = ARENA_NEW_ARRAY(&exec->arena, WinCall, MAX_OF(frame->call_count, 1u));
+    saved->states = arena_alloc(&exec->arena, bytes);
+    bool good = saved->call != NULL && saved->states != NULL;
+    return good ? OK : exec__fail(exec, ERR_NOMEM, NULL);
+}
+
+static Err
 open_frame(Exec *exec, Win *win, WinFrame *frame)
 {
     const PlanFrame *plan = frame->plan;
@@ -241,8 +326,12 @@ open_frame(Exec *exec, Win *win, WinFrame *frame)
         frame->call_count++;
         err = exec__win_call_open(exec, win, plan, &call[i]);
         bool ntile = call[i].kind == WIN_PURE && call[i].plan->def->kernel == FUNC_WINDOW_NTILE;
+        /* What a state owns cannot be copied; between rows those of EXCLUDE own nothing. */
+        win->careful |= call[i].kind == WIN_BEST ||
+                        (call[i].moves && call[i].plan->def->state_free != NULL);
         frame->computes |= call[i].moves && (call[i].kind != WIN_PURE || ntile);
     }
+    if (err == OK) err = open_saved(exec, frame, &win->saved[frame - win->frame]);
     if (err == OK && plan->start_offset != NULL)
         err = exec__compile(exec, plan->start_offset, &frame->offset[0]);
     if (err == OK && plan->end_offset != NULL)
@@ -278,14 +367,15 @@ exec__window_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     arena_init(&win->scratch, exec->env->account);
     win->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->input->columns, 1u));
     win->frame = ARENA_NEW_ARRAY(&exec->arena, WinFrame, MAX_OF(win->plan->frame_count, 1u));
-    if (win->row == NULL || win->frame == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    win->saved = ARENA_NEW_ARRAY(&exec->arena, WinSaved, MAX_OF(win->plan->frame_count, 1u));
+    if (win->row == NULL || win->frame == NULL || win->saved == NULL)
+        return exec__fail(exec, ERR_NOMEM, NULL);
     err = exec__win_sources_open(exec, win);
     if (err == OK) err = exec__node_open(exec, plan->input, &win->node.input);
     if (err == OK) err = open_keys(exec, win);
     for (u32 i = 0; err == OK && i < win->plan->frame_count; i++) {
         win->frame[i].plan = &win->plan->frame[i];
-        win->frame[i].nested = i > 0 &&
-                               (win->frame[i - 1].nested || may_fail(&win->plan->frame[i - 1]));
+        win->frame[i].may_fail = may_fail(win->frame[i].plan);
         win->frame_count++;
         err = open_frame(exec, win, &win->frame[i]);
     }

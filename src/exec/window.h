@@ -112,8 +112,10 @@ typedef struct WinFrame {
     u32 call_count;
     bool computes; /* Some call takes rows in. */
     bool nested;   /* Rows arrive only once the frame before has passed them. */
+    bool may_fail; /* The frames behind it are nested. */
     bool by_row;   /* EXCLUDE: results are computed from scratch for each row. */
-    u64 arrived;   /* Rows that the frame has seen. */
+    u64 arrived;   /* Rows that the frame has taken up. */
+    u64 seen;      /* The same, and one that told it that a partition is complete. */
     u64 part;      /* First row of the partition. */
     u64 limit;     /* Behind the last row of the partition that has arrived. */
     u64 start, current, end;
@@ -128,6 +130,13 @@ typedef struct WinFrame {
 
 typedef struct WinSource WinSource;
 
+/* How a frame stood when the last batch was begun. */
+typedef struct WinSaved {
+    WinFrame frame;
+    WinCall *call;
+    u8 *states;
+} WinSaved;
+
 typedef struct Win {
     ExecNode node;
     const PlanWindow *plan;
@@ -141,6 +150,9 @@ typedef struct Win {
     Cell *row;     /* Scratch: a row of the input. */
     u64 shown;     /* Rows given. */
     bool in_ahead; /* The input's last batch was taken in and not resumed since. */
+    u64 in_first;  /* Its first row. */
+    bool careful;  /* Some state cannot be copied: reads ahead nothing while streaming. */
+    WinSaved *saved;
     bool ended;    /* No input is left, */
     Err in_err;    /* or this is what it ended with. */
     Err err;       /* What a frame ended with. */

@@ -22,7 +22,7 @@ exec__win_frame_reset(WinFrame *frame)
 {
     for (u32 i = 0; i < frame->call_count; i++)
         exec__win_call_end(&frame->call[i]);
-    frame->arrived = frame->part = frame->limit = 0;
+    frame->arrived = frame->seen = frame->part = frame->limit = 0;
     frame->start = frame->current = frame->end = 0;
     frame->group = frame->group_end = 0;
     frame->open = frame->flushing = false;
@@ -519,6 +519,7 @@ exec__win_frame_move(Exec *exec, Win *win, WinFrame *frame, bool *waits_out)
     if (frame->flushing) return flush_move(exec, win, frame);
     if (frame->arrived < there) {
         u64 row = frame->arrived;
+        frame->seen = row + 1;
         if (frame->open && exec__win_marked(rows, row, WIN_PARTITION)) {
             frame->flushing = true;
             return flush_move(exec, win, frame);

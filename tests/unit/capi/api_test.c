@@ -363,12 +363,65 @@ window_functions_of_the_program(void **state)
     assert_int_equal(calls.destroyed, 1);
 }
 
+/* Steps through a query; before row number `at` another statement runs.  Rows as text. */
+static void
+walk(const char *sql, int at, const char *change, char *out, size_t out_bytes)
+{
+    sqlite3 *db = open_memory();
+    sqlite3_stmt *stmt;
+    size_t used = 0;
+    run(db, "CREATE TABLE t(a INTEGER PRIMARY KEY, b); "
+            "INSERT INTO t VALUES(1,10),(2,20),(3,30),(4,40),(5,50),(6,60)");
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+    out[0] = 0;
+    for (int row = 1; sqlite3_step(stmt) == SQLITE_ROW; row++) {
+        sqlite3_snprintf((int)(out_bytes - used), out + used, "%lld:%lld ",
+                         sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1));
+        used += strlen(out + used);
+        if (row == at) run(db, change);
+    }
+    assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* A window reads only as far as the row at hand needs; what it has read stays.  The rows are those
+   of SQLite. */
+static void
+windows_over_rows_that_change(void **state)
+{
+    static const struct {
+        const char *sql;
+        int at;
+        const char *change, *rows;
+    } cases[] = {
+        {"SELECT a, row_number() OVER () FROM t", 1, "DELETE FROM t WHERE a<4",
+         "1:1 2:2 4:3 5:4 6:5 "},
+        {"SELECT a, row_number() OVER () FROM t", 2, "DELETE FROM t", "1:1 2:2 3:3 "},
+        {"SELECT a, sum(b) OVER (ROWS 1 PRECEDING) FROM t", 3, "DELETE FROM t WHERE a=5",
+         "1:10 2:30 3:50 4:70 6:100 "},
+        {"SELECT a, count(*) OVER (PARTITION BY a) FROM t", 2, "DELETE FROM t", "1:1 2:1 3:1 "},
+        {"SELECT a, sum(b) OVER () FROM t", 1, "DELETE FROM t",
+         "1:210 2:210 3:210 4:210 5:210 6:210 "},
+        {"SELECT a, max(b) OVER (ROWS 2 PRECEDING) FROM t", 2, "DELETE FROM t WHERE a=4",
+         "1:10 2:20 3:30 5:50 6:60 "},
+        {"SELECT a, count(*) OVER (ORDER BY b) FROM t", 2, "DELETE FROM t",
+         "1:1 2:2 3:3 4:4 5:5 6:6 "},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char rows[200];
+        walk(cases[i].sql, cases[i].at, cases[i].change, rows, sizeof(rows));
+        assert_string_equal(rows, cases[i].rows);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_go_both_ways),
         cmocka_unit_test(window_functions_of_the_program),
+        cmocka_unit_test(windows_over_rows_that_change),
         cmocka_unit_test(host_functions_call_back_and_fail),
         cmocka_unit_test(hooks_are_called_and_may_refuse),
         cmocka_unit_test(blob_handles_read_write_and_expire),
