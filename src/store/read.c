@@ -48,7 +48,7 @@ store_get(StoreTxn *txn, TreeId tree_id, Slice key, bool *found_out, Slice *valu
     RowSeen seen;
     for (;;) {
         PageView view;
-        err = btree_leaf_view(&tree->map, BTREE_AT, key, false, &view);
+        err = btree_leaf_view_near(&tree->map, &txn->near, key, &view);
         if (UNLIKELY(err != OK)) return leaf_failed(txn, tree, err);
         Node node = btree_node(&tree->map, &view);
         bool exact;

@@ -76,6 +76,7 @@ struct StoreTxn {
     u8 level;        /* StoreLevel */
     u8 sync;         /* StoreSync */
     bool touched;    /* Has read or written since its snapshot was taken. */
+    BtreeNear near;  /* Where it read or wrote a row last. */
     u8 writer_guess; /* Index of its id in the leaf that it wrote last. */
     RtU32 interrupted;
     StoreHold *holds;

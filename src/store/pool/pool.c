@@ -360,7 +360,10 @@ pool_make(PoolFile *file, u32 page_id, PageView *view_out)
     rt_latch_enter(POOL_RANK_PAGE);
     rt_store_relaxed(&view->entry->frame, frame);
     view->bytes = pool__frame_bytes(file->pool, frame);
-    memset(view->bytes, 0, file->pool->page_bytes);
+    static const u8 zeros[64];
+    for (u32 at = 0; at < file->pool->page_bytes; at += (u32)sizeof(zeros)) {
+        memcpy(view->bytes + at, zeros, sizeof(zeros)); /* By blocks: cheaper than it seems. */
+    }
     pool__frame_own(file->pool, frame, file, page_id);
     return OK;
 }

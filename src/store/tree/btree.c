@@ -200,6 +200,59 @@ btree_leaf_latch(Btree *tree, Slice key, u32 need_bytes, PageView *view_out)
     }
 }
 
+#define NEAR_MISSES 4u  /* In a row, before the guess is not tried any more. */
+#define NEAR_REST   64u /* Keys, until it is tried again. */
+
+/* View the leaf of the guess if it holds the key. */
+static ALWAYS_INLINE bool
+near_view(Btree *tree, BtreeNear *near, Slice key, PageView *view)
+{
+    if (near->tree_id != tree->tree_id) return false;
+    if (UNLIKELY(near->misses >= NEAR_MISSES)) {
+        near->misses = near->misses < NEAR_REST ? near->misses + 1 : 0;
+        return false;
+    }
+    if (pool_view_fast(tree->file, near->leaf, false, view) != OK) {
+        near->tree_id = TREE_NONE;
+        return false;
+    }
+    /* A leaf that says so, at one instant, is the leaf: who takes the view at its word checks. */
+    if (LIKELY(node_enter(btree_node(tree, view), tree->tree_id, 0, key) != 0)) {
+        near->misses = 0;
+        return true;
+    }
+    near->misses++;
+    (void)pool_view_end_fast(view);
+    return false;
+}
+
+static ALWAYS_INLINE void
+near_note(Btree *tree, BtreeNear *near, const PageView *view)
+{
+    near->tree_id = tree->tree_id;
+    near->leaf = view->page_id;
+}
+
+Err
+btree_leaf_latch_near(Btree *tree, BtreeNear *near, Slice key, u32 need_bytes, PageView *view_out)
+{
+    if (need_bytes == 0 && near_view(tree, near, key, view_out)) {
+        if (LIKELY(pool_view_latch(view_out))) return OK;
+    }
+    Err err = btree_leaf_latch(tree, key, need_bytes, view_out);
+    if (err == OK) near_note(tree, near, view_out);
+    return err;
+}
+
+Err
+btree_leaf_view_near(Btree *tree, BtreeNear *near, Slice key, PageView *view_out)
+{
+    if (near_view(tree, near, key, view_out)) return OK;
+    Err err = btree__descend(tree, BTREE_AT, key, 0, false, view_out);
+    if (err == OK) near_note(tree, near, view_out);
+    return err;
+}
+
 Err
 btree_leaf_view(Btree *tree, BtreeWhere where, Slice key, bool scan, PageView *view_out)
 {

@@ -61,6 +61,20 @@ void btree_close(Btree *tree);
  * Errors: of the pool and of `take`, ERR_CORRUPT.
  */
 MUST_CHECK Err btree_leaf_latch(Btree *tree, Slice key, u32 need_bytes, PageView *view_out);
+/*
+ * A guess where the next key may be: the leaf of the last one.  Zero: none.  After some misses in a
+ * row it is left alone for a while, so that keys in no order do not pay for it.
+ */
+typedef struct BtreeNear {
+    TreeId tree_id;
+    u32 leaf;
+    u32 misses;
+} BtreeNear;
+/* btree_leaf_latch(), by the guess if that holds. */
+MUST_CHECK Err btree_leaf_latch_near(Btree *tree, BtreeNear *near, Slice key, u32 need_bytes,
+                                     PageView *view_out);
+/* btree_leaf_view() of the leaf that may hold the key, by the guess if that holds. */
+MUST_CHECK Err btree_leaf_view_near(Btree *tree, BtreeNear *near, Slice key, PageView *view_out);
 /* Bytes to ask for. */
 static inline u32
 btree_need_bytes(Slice key, Slice value)

@@ -136,6 +136,8 @@ node_find(Node node, Slice key, bool *exact_out)
     u32 count = count_clamped(node);
     if (is_int(node) && LIKELY(key.bytes == 8)) {
         u64 wanted = load_be64(key.p);
+        *exact_out = false;
+        if (count > 0 && NODE_LOAD(slots[count - 1].head) < wanted) return count; /* Rising keys. */
         u32 slot = find_head(slots, count, wanted);
         *exact_out = slot < count && NODE_LOAD(slots[slot].head) == wanted;
         return slot;
@@ -216,11 +218,12 @@ static inline bool
 int_holds(Node node, u64 key)
 {
     const NodeHead *head = node_head(node);
-    u32 at = NODE_LOAD(head->fence_at), low = NODE_LOAD(head->low_bytes),
-        high = NODE_LOAD(head->high_bytes);
-    if (at > node.bytes - 16) at = node.bytes - 16; /* Both fences, if both are there. */
+    u32 at = NODE_LOAD(head->fence_at);
+    u32 low = NODE_LOAD(head->low_bytes), high = NODE_LOAD(head->high_bytes);
+    u32 bytes = (low == 8 ? 8u : 0u) + (high == 8 ? 8u : 0u);
+    if (at > node.bytes - bytes) return false; /* Torn. */
     if (low == 8 && key < load_be64(node.p + at)) return false;
-    return high != 8 || key < load_be64(node.p + at + low % 16);
+    return high != 8 || key < load_be64(node.p + at + (low == 8 ? 8 : 0));
 }
 
 u32
@@ -601,12 +604,36 @@ node_remove_child(Node node, u32 child)
 
 /* ---- split and merge ---- */
 
+/* The same prefix on both sides: what is in the heap goes over as it is. */
+static void
+copy_slots_alike(Node target, Node source, u32 from, u32 to)
+{
+    NodeHead *head = node_head(target);
+    NodeSlot *slot = &node_slots(target)[head->count];
+    u32 at = head->heap_start;
+    for (u32 i = from; i < to; i++, slot++) {
+        *slot = node_slots(source)[i];
+        u32 bytes = heap_bytes_of(head, slot);
+        at -= bytes;
+        memcpy(target.p + at, source.p + slot->at, bytes);
+        slot->at = (u16)at;
+        if (is_leaf(head) && (slot->flags & NODE_SLOT_TOMBSTONE) == 0) head->live++;
+    }
+    head->count = (u16)(head->count + (to - from));
+    head->heap_start = at;
+    ASSERT(head->heap_start >= slots_end(head));
+}
+
 /* Copy slots [from, to) of `source` behind those of `target`, whose fences hold them. */
 static void
 copy_slots(Node target, Node source, u32 from, u32 to)
 {
     u8 key_bytes[STORE_KEY_BYTES_MAX];
     NodeHead *head = node_head(target);
+    if (head->prefix_bytes == node_head(source)->prefix_bytes) {
+        copy_slots_alike(target, source, from, to);
+        return;
+    }
     for (u32 i = from; i < to; i++) {
         const NodeSlot *old = &node_slots(source)[i];
         Slice key = {key_bytes, node_read_key(source, i, key_bytes)};

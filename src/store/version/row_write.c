@@ -376,7 +376,7 @@ row_try(RowTry *t, TryNext *next_out)
     RowWrite *w = t->w;
     *next_out = TRY_DONE;
     page_op_throttle(w->tree->map.pages.ops);
-    Err err = btree_leaf_latch(&w->tree->map, w->key, t->need, &t->view);
+    Err err = btree_leaf_latch_near(&w->tree->map, &w->txn->near, w->key, t->need, &t->view);
     if (err != OK) {
         if (rt_load_acquire(&w->tree->gone) != 0) err = ERR_SCHEMA;
         return txn__fail(w->txn, err, "%s",
@@ -434,7 +434,10 @@ row_write(RowWrite *w)
 {
     StoreTxn *txn = w->txn;
     Store *store = txn->store;
-    RowTry t = {.w = w};
+    RowTry t; /* The rest is set by each try. */
+    t.w = w;
+    t.need = 0;
+    t.holds_asked = false;
     u64 resource = WAIT_RESOURCE_ALL;
     Err err = prepare(w);
     while (err == OK) {
