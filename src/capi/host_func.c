@@ -365,6 +365,7 @@ sqlite3_context_db_handle(sqlite3_context *context)
 void *
 sqlite3_aggregate_context(sqlite3_context *context, int bytes)
 {
+    if (context == NULL) return NULL;
     HostState *state = context->call->state;
     if (state == NULL) return NULL;
     if (state->memory == NULL && bytes > 0) state->memory = mem_alloc_zeroed((size_t)bytes);
@@ -381,6 +382,7 @@ sqlite3_aggregate_count(sqlite3_context *context)
 void *
 sqlite3_get_auxdata(sqlite3_context *context, int at)
 {
+    if (context == NULL) return NULL;
     FuncCall *call = context->call;
     return at >= 0 && (u32)at < call->aux_count ? call->aux[at] : NULL;
 }
@@ -388,8 +390,8 @@ sqlite3_get_auxdata(sqlite3_context *context, int at)
 void
 sqlite3_set_auxdata(sqlite3_context *context, int at, void *data, void (*destroy)(void *))
 {
-    FuncCall *call = context->call;
-    if (at < 0 || (u32)at >= call->aux_count) {
+    FuncCall *call = context == NULL ? NULL : context->call;
+    if (call == NULL || at < 0 || (u32)at >= call->aux_count) {
         if (destroy != NULL) destroy(data);
         return;
     }
@@ -411,6 +413,10 @@ static void
 result_bytes(sqlite3_context *context, Cell cell, sqlite3_uint64 bytes, void (*destroy)(void *))
 {
     const void *p = cell.u.p;
+    if (context == NULL) {
+        if (destroy != SQLITE_STATIC && destroy != SQLITE_TRANSIENT) destroy((void *)(uintptr_t)p);
+        return;
+    }
     if (bytes > context->call->env->length_max) {
         sqlite3_result_error_toobig(context);
     } else if (p == NULL) {
@@ -424,24 +430,28 @@ result_bytes(sqlite3_context *context, Cell cell, sqlite3_uint64 bytes, void (*d
 void
 sqlite3_result_null(sqlite3_context *context)
 {
+    if (context == NULL) return;
     set_result(context, cell_null());
 }
 
 void
 sqlite3_result_int64(sqlite3_context *context, sqlite3_int64 value)
 {
+    if (context == NULL) return;
     set_result(context, cell_int(value));
 }
 
 void
 sqlite3_result_int(sqlite3_context *context, int value)
 {
+    if (context == NULL) return;
     set_result(context, cell_int(value));
 }
 
 void
 sqlite3_result_double(sqlite3_context *context, double value)
 {
+    if (context == NULL) return;
     set_result(context, cell_real(value));
 }
 
@@ -469,7 +479,9 @@ sqlite3_result_text16(sqlite3_context *context, const void *text16, int bytes16,
 {
     size_t bytes;
     char *text = text16 == NULL ? NULL : capi__from_utf16(text16, bytes16, &bytes);
-    if (text == NULL && text16 != NULL) {
+    if (context == NULL) {
+        mem_free(text);
+    } else if (text == NULL && text16 != NULL) {
         sqlite3_result_error_nomem(context);
     } else if (text == NULL) {
         sqlite3_result_null(context);
@@ -486,8 +498,10 @@ result_swapped(sqlite3_context *context, const void *text16, int bytes16, void (
 {
     const u8 *from = text16;
     size_t units = 0;
-    if (text16 == NULL) {
+    if (text16 == NULL || context == NULL) {
         sqlite3_result_null(context);
+        if (text16 != NULL && destroy != SQLITE_STATIC && destroy != SQLITE_TRANSIENT)
+            destroy((void *)(uintptr_t)text16);
         return;
     }
     while (bytes16 < 0 ? load_u16(from + units * 2) != 0 : units < (size_t)bytes16 / 2)
@@ -534,6 +548,7 @@ sqlite3_result_blob(sqlite3_context *context, const void *blob, int bytes, void 
 int
 sqlite3_result_zeroblob64(sqlite3_context *context, sqlite3_uint64 bytes)
 {
+    if (context == NULL) return SQLITE_MISUSE;
     if (bytes > context->call->env->length_max) {
         sqlite3_result_error_toobig(context);
         return SQLITE_TOOBIG;
@@ -548,24 +563,32 @@ sqlite3_result_zeroblob64(sqlite3_context *context, sqlite3_uint64 bytes)
 void
 sqlite3_result_zeroblob(sqlite3_context *context, int bytes)
 {
+    if (context == NULL) return;
     (void)sqlite3_result_zeroblob64(context, bytes < 0 ? 0 : (sqlite3_uint64)bytes);
 }
 
 void
 sqlite3_result_value(sqlite3_context *context, sqlite3_value *value)
 {
+    if (context == NULL) return;
     set_result(context, value == NULL ? cell_null() : value->cell);
 }
 
 void
 sqlite3_result_subtype(sqlite3_context *context, unsigned int subtype)
 {
+    if (context == NULL) return;
     if (context->result != NULL) context->result->subtype = (u8)subtype;
 }
 
 void
 sqlite3_result_error(sqlite3_context *context, const char *text, int bytes)
 {
+    if (context == NULL) return;
+    if (text == NULL) {
+        text = "";
+        bytes = 0;
+    }
     size_t length = bytes < 0 ? strlen(text) : (size_t)bytes;
     context->err = err_set(context->call->msg, ERR_SQL, "%.*s", (int)length, text);
 }
@@ -573,6 +596,7 @@ sqlite3_result_error(sqlite3_context *context, const char *text, int bytes)
 void
 sqlite3_result_error16(sqlite3_context *context, const void *text16, int bytes16)
 {
+    if (context == NULL) return;
     size_t bytes;
     char *text = capi__from_utf16(text16, bytes16, &bytes);
     sqlite3_result_error(context, text == NULL ? "" : text, -1);
@@ -582,6 +606,7 @@ sqlite3_result_error16(sqlite3_context *context, const void *text16, int bytes16
 void
 sqlite3_result_error_code(sqlite3_context *context, int code)
 {
+    if (context == NULL) return;
     const char *text = sqlite3_errstr(code);
     if (context->err != OK && context->call->msg != NULL && context->call->msg->text != NULL) {
         context->call->msg->err = ERR_HOST;
@@ -595,12 +620,14 @@ sqlite3_result_error_code(sqlite3_context *context, int code)
 void
 sqlite3_result_error_nomem(sqlite3_context *context)
 {
+    if (context == NULL) return;
     context->err = err_set(context->call->msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
 }
 
 void
 sqlite3_result_error_toobig(sqlite3_context *context)
 {
+    if (context == NULL) return;
     context->err = err_set(context->call->msg, ERR_TOOBIG, "%s", err_text(ERR_TOOBIG));
 }
 

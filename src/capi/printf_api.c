@@ -203,7 +203,7 @@ sqlite3_str_new(sqlite3 *db)
 void
 sqlite3_str_append(sqlite3_str *str, const char *text, int bytes)
 {
-    if (str == NULL || str->error != SQLITE_OK || bytes < 0) return;
+    if (str == NULL || text == NULL || str->error != SQLITE_OK || bytes < 0) return;
     if (buf_reserve(&str->buf, (size_t)bytes + 1) != OK ||
         buf_append(&str->buf, text, (size_t)bytes) != OK) {
         str->error = SQLITE_NOMEM;

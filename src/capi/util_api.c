@@ -120,6 +120,7 @@ int
 sqlite3_keyword_name(int at, const char **name_out, int *bytes_out)
 {
     if (at < 0 || at >= sqlite3_keyword_count()) return SQLITE_ERROR;
+    if (name_out == NULL || bytes_out == NULL) return SQLITE_MISUSE;
     Slice name = sql_keyword_name((u32)at);
     *name_out = (const char *)name.p;
     *bytes_out = (int)name.bytes;
@@ -129,7 +130,7 @@ sqlite3_keyword_name(int at, const char **name_out, int *bytes_out)
 int
 sqlite3_keyword_check(const char *word, int bytes)
 {
-    return sql_keyword_check(SLICE(word, (size_t)bytes));
+    return word != NULL && bytes > 0 && sql_keyword_check(SLICE(word, (size_t)bytes));
 }
 
 int

@@ -99,7 +99,8 @@ static Err
 name_is_allowed(DdlContext *ddl, const AstName *name)
 {
     Slice text = name->text;
-    if (!ddl->reserved_names && text.bytes >= 7 && slice_equal_nocase(SLICE(text.p, 7), SLICE_LITERAL("sqlite_"))) {
+    if (!ddl->reserved_names && text.bytes >= 7 &&
+        slice_equal_nocase(SLICE(text.p, 7), SLICE_LITERAL("sqlite_"))) {
         return err_set(ddl->msg, ERR_SQL, "object name reserved for internal use: %.*s",
                        (int)text.bytes, (const char *)text.p);
     }
