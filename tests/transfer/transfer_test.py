@@ -7,9 +7,12 @@ whole is roundtrip.py's business.
 """
 import os
 import pty
+import random
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "server"))
@@ -119,6 +122,39 @@ def test_damage_is_named_and_salvage_takes_the_rest(t):
     same(f"{kept + 2} rows" in out, True)
     same(run(t.weft, new, "PRAGMA integrity_check; SELECT count(*) FROM t WHERE b = 'row number ' || a")[1],
          f"ok\n{kept}\n")
+
+
+def test_random_damage(t):
+    """Whatever the damage: an error that leaves nothing, or a database that is sound."""
+    rng = random.Random(11)
+    made = t.path("whole.db")
+    sqlite(made, "PRAGMA page_size=512;CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT, c REAL);"
+                 + ROWS % 300 + "CREATE INDEX tb ON t(b);CREATE TABLE k(a, b, PRIMARY KEY(a)) WITHOUT "
+                 "ROWID;INSERT INTO k SELECT a, b || hex(zeroblob(a % 3 * 400)) FROM t;"
+                 "CREATE UNIQUE INDEX kb ON k(b);")
+    with open(made, "rb") as file:
+        whole = file.read()
+    seen = set()
+    for _ in range(12 if t.slow else 60):
+        data = bytearray(whole)
+        for _ in range(rng.choice([1, 1, 3, 10])):
+            at = rng.randrange(0 if rng.random() < 0.1 else 100, len(data))
+            if rng.random() < 0.5:                      # The head and the pointers of a page.
+                at = at // 512 * 512 + rng.randrange(20)
+            data[at:at + rng.choice([1, 1, 4, 64])] = bytes([rng.randrange(256)])
+        path, new = t.path("bad.db"), t.path()
+        with open(path, "wb") as file:
+            file.write(data)
+        for options in ((), ("--salvage",)):
+            code, _, err = run(t.weft, "import", *options, path, new)
+            seen.add((bool(options), code))
+            if code == 1:
+                same((beside(new), err.startswith("weft import: ")), ([], True))
+                continue
+            same((code in ((0, 2) if options else (0,)), "Sanitizer" in err), (True, False))
+            same(run(t.weft, new, "PRAGMA integrity_check")[1], "ok\n")
+            os.remove(new)
+    same((False, 1) in seen and (True, 2) in seen, True)
 
 
 def test_a_cut_file(t):
@@ -233,6 +269,23 @@ def test_a_bar_on_a_terminal(t):
         shown += part
     same(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
     same((b"\r[" in shown, b"%" in shown, b"2 tables" in shown), (True, True, True))
+
+
+def test_ctrl_c_ends_an_import_and_leaves_nothing(t):
+    path = source(t, 20000 if t.slow else 300000)
+    for delay in (0.05, 0.2, 0.4):
+        new = t.path()
+        work = subprocess.Popen([t.weft, "import", path, new], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+        time.sleep(delay)
+        work.send_signal(signal.SIGINT)
+        _, err = work.communicate(timeout=120)
+        if work.returncode == 0:                        # It was faster.
+            same(beside(new), [os.path.basename(new)])
+        elif work.returncode > 0:
+            same((work.returncode, b"interrupted" in err, beside(new)), (1, True, []))
+        else:                                           # Before it listened: what is left is swept later.
+            same(-work.returncode, signal.SIGINT)
 
 
 def test_half_a_target_of_an_earlier_run_is_swept(t):
