@@ -5,13 +5,15 @@ MESON_release := --buildtype=release -Doptimization=2
 MESON_debug   := --buildtype=debug -Doptimization=1 -Dchecks=true -Db_sanitize=address,undefined
 MESON_asan    := --buildtype=debugoptimized -Dchecks=true -Db_sanitize=address
 MESON_ubsan   := --buildtype=debugoptimized -Dchecks=true -Db_sanitize=undefined
+MESON_checks  := --buildtype=release -Doptimization=2 -Dchecks=true
+MESON_arm64   := --buildtype=debugoptimized -Dchecks=true --cross-file tools/cross/aarch64.txt
 MESON_tsan    := --buildtype=debugoptimized -Dchecks=true -Db_sanitize=thread
 PREFIX        ?= /usr/local
 SLT_DATA      ?= ../shared/slt
 T             ?=
 SEED          ?=
 
-.PHONY: all setup run test check asan ubsan tsan clients torture soak slt sqlite-files sim fuzz bench fmt install clean help
+.PHONY: all setup run test check asan ubsan tsan clients torture soak slt sqlite-files sim sim-long rt-torture arm64 fuzz bench fmt install clean help
 .NOTPARALLEL:
 
 all: build-release ## optimised weft, weftd, libweft.so, libsqlite3.so.0 in build/release
@@ -61,6 +63,24 @@ sqlite-files: build-release ## 200 generated SQLite files through import and exp
 sim: full-debug ## simulator workloads; SEED=n replays one run
 	@python3 tools/run_tests.py sim $(if $(SEED),--seed $(SEED))
 
+# One program of the tests in an optimised build with all checks.
+RT_TEST = @nice ninja -C build/checks --quiet tests/unit/rt/$(1) >/dev/null && nice build/checks/tests/unit/rt/$(1)
+
+checks-setup: setup
+	@mkdir -p build; test -f build/checks/build.ninja || \
+	    meson setup build/checks $(MESON_checks) >build/checks.setup.log 2>&1 || \
+	    { cat build/checks.setup.log; exit 1; }
+
+sim-long: checks-setup ## 2,000 seeds of the runtime's simulator, each twice; then every planted bug
+	$(call RT_TEST,rt_sim_test) --seeds 1 2001
+	$(call RT_TEST,rt_sim_test) --plants
+
+rt-torture: checks-setup ## 50 million lock acquisitions with deadlines, cancels and frees
+	$(call RT_TEST,rt_park_test) 50000
+
+arm64: setup ## what can run of the runtime on arm64 (cross compiler and qemu-user needed)
+	@tools/arm64.sh $(MESON_arm64)
+
 fuzz: setup ## fuzz one decoder: T=name, for SECONDS=60 (needs clang)
 	@tools/fuzz.sh "$(T)" "$(or $(SECONDS),60)"
 
@@ -77,5 +97,5 @@ clean: ## remove every build
 	@rm -rf build
 
 help: ## this list
-	@sed -n 's/^\([a-z][a-z -]*\):.*## /\1\t/p' Makefile | sort | while IFS="$$(printf '\t')" read -r name text; do \
+	@sed -n 's/^\([a-z][a-z0-9 -]*\):.*## /\1\t/p' Makefile | sort | while IFS="$$(printf '\t')" read -r name text; do \
 	    printf '  %-16s %s\n' "$$name" "$$text"; done

@@ -129,6 +129,8 @@ def meson_test(tally, kind, suites=(), exclude=(), multiplier=1):
         passed, failed = cases_of(entry)
         detail = (entry.get("stdout") or "") + (entry.get("stderr") or "")
         tally.count(f"{kind}: {entry['name']} ({entry['result']})", passed, failed, tail(detail))
+        if "WEFT_SEED" in os.environ:
+            print(f"{entry['name']}\n{tail(detail)}", flush=True)
     if not entries and "No suitable tests" not in result.stdout + result.stderr \
             and "No tests defined" not in result.stdout + result.stderr:
         tally.count(f"{kind}: meson test", 0, 1, tail(result.stdout + result.stderr))

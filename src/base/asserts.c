@@ -16,25 +16,15 @@ assert_failed(const char *file, int line, const char *what)
     abort();
 }
 
-#define REACHED_MAX 1024
-static const char *reached_names[REACHED_MAX];
-static _Atomic u32 reached_count;
+/* The linker sets these around the section; without a mark in the program there is none. */
+extern const ReachedMark __start_weft_reached[] __attribute__((weak, visibility("hidden")));
+extern const ReachedMark __stop_weft_reached[] __attribute__((weak, visibility("hidden")));
 
 void
-reached_mark(const char *name)
+reached_report(void (*each)(void *arg, const char *name, bool is_reached), void *arg)
 {
-    u32 at = atomic_fetch_add(&reached_count, 1);
-    if (at < REACHED_MAX) __atomic_store_n(&reached_names[at], name, __ATOMIC_RELEASE);
-}
-
-void
-reached_report(void (*each)(void *arg, const char *name), void *arg)
-{
-    u32 count = atomic_load(&reached_count);
-    for (u32 i = 0; i < count && i < REACHED_MAX; i++) {
-        const char *name = __atomic_load_n(&reached_names[i], __ATOMIC_ACQUIRE);
-        if (name != NULL) each(arg, name);
-    }
+    for (const ReachedMark *mark = __start_weft_reached; mark < __stop_weft_reached; mark++)
+        each(arg, mark->name, __atomic_load_n(mark->once, __ATOMIC_RELAXED) != 0);
 }
 
 #define PLANT_MAX 256

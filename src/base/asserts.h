@@ -16,11 +16,15 @@ NORETURN void assert_failed(const char *file, int line, const char *what);
 
 #ifdef WEFT_CHECK
 #define DCHECK(cond) ASSERT(cond)
-/* Marks a rare path.  The first pass registers the name; reached_report() lists them. */
-#define REACHED(name)                                                                      \
-    do {                                                                                   \
-        static unsigned char reached_once_;                                                \
-        if (!__atomic_exchange_n(&reached_once_, 1, __ATOMIC_RELAXED)) reached_mark(name); \
+/* Marks a rare path.  All marks of a program lie in one section, so that reached_report() also
+   knows those that no pass has touched. */
+#define REACHED(name)                                                                \
+    do {                                                                             \
+        static unsigned char reached_once_;                                          \
+        static const ReachedMark reached_mark_                                       \
+            __attribute__((section("weft_reached"), used)) = {name, &reached_once_}; \
+        if (UNLIKELY(!__atomic_load_n(&reached_once_, __ATOMIC_RELAXED)))            \
+            __atomic_store_n(&reached_once_, 1, __ATOMIC_RELAXED);                   \
     } while (0)
 /* True when planted bug `number` is switched on (environment WEFT_PLANT, or plant_set()). */
 #define PLANT(number) plant_is_on(number)
@@ -30,8 +34,12 @@ NORETURN void assert_failed(const char *file, int line, const char *what);
 #define PLANT(number) false
 #endif
 
-void reached_mark(const char *name);
-/* Call `each` for every name reached so far. */
-void reached_report(void (*each)(void *arg, const char *name), void *arg);
+typedef struct ReachedMark {
+    const char *name;
+    unsigned char *once;
+} ReachedMark;
+/* Call `each` for every mark in the program (none in release builds), reached so far or not.  A
+   name that stands in several places comes several times. */
+void reached_report(void (*each)(void *arg, const char *name, bool is_reached), void *arg);
 bool plant_is_on(u32 number);
 void plant_set(u32 number, bool on);

@@ -3,6 +3,7 @@
  */
 #include "base/base.h"
 #include "rt/process_impl.h"
+#include "rt/rare.h"
 
 void
 rt_copy_racy(void *to, const void *from, size_t bytes)
@@ -25,6 +26,7 @@ rt_copy_racy(void *to, const void *from, size_t bytes)
 bool rt__sim_running;
 u32 rt__sim_held;
 void (*rt__sim_hook)(void);
+bool (*rt__sim_rare)(const char *name);
 
 void
 rt__sim_yield(void)

@@ -66,15 +66,19 @@ rt_dir_open(const char *path, RtDir **dir_out, ErrMsg *msg)
     size_t bytes = strlen(path) + 1;
     RtDir *dir = mem_alloc_zeroed(sizeof(RtDir) + bytes);
     if (dir == NULL) return err_set(msg, ERR_NOMEM, NULL);
+    if (rt__count_in(&process->files, &process->files_max) != OK) {
+        mem_free(dir);
+        return err_set(msg, ERR_LIMIT, "open directory %s: too many open files", path);
+    }
     i64 fd = io(process, &(RtIo){.op = RT_IO_OPEN_DIR, .fd = -1, .name = path});
     if (fd < 0) {
+        rt__count(&process->files, (u64)-1);
         mem_free(dir);
         return fail(msg, fd, ERR_CANTOPEN, "open directory", path);
     }
     dir->process = process;
     dir->fd = (int)fd;
     memcpy(dir->path, path, bytes);
-    rt__count(&process->files, 1);
     *dir_out = dir;
     return OK;
 }
@@ -209,16 +213,20 @@ open_as(RtDir *dir, RtIo *request, const char *shown_name, RtFile **file_out, Er
     size_t bytes = strlen(shown_name) + 1;
     RtFile *file = mem_alloc_zeroed(sizeof(RtFile) + bytes);
     if (file == NULL) return err_set(msg, ERR_NOMEM, NULL);
+    if (rt__count_in(&process->files, &process->files_max) != OK) {
+        mem_free(file);
+        return err_set(msg, ERR_LIMIT, "open %s: too many open files", shown_name);
+    }
     request->fd = dir != NULL ? dir->fd : -1;
     i64 fd = io(process, request);
     if (fd < 0) {
+        rt__count(&process->files, (u64)-1);
         mem_free(file);
         return fail(msg, fd, ERR_CANTOPEN, "open", shown_name);
     }
     file->process = process;
     file->fd = (int)fd;
     memcpy(file->name, shown_name, bytes);
-    rt__count(&process->files, 1);
     *file_out = file;
     return OK;
 }
@@ -293,6 +301,7 @@ transfer(RtFile *file, RtIoOp op, u64 offset, struct iovec *vecs, u32 vec_count,
         *done_out += (size_t)got;
         if (op == RT_IO_READ_NEXT) return 0;
         at = vecs_advance(vecs, at, vec_count, (size_t)got);
+        if (at < vec_count) REACHED("file: a short transfer goes on");
     }
     return 0;
 }

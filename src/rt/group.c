@@ -89,6 +89,7 @@ rt_group_wait(RtGroup *group)
         RtParkResult result = rt_park(group, &group->running, U32_MAX, running, RT_FOREVER, flags,
                                       0);
         if (result == RT_CANCELLED) {
+            REACHED("group: cancelled with its parent");
             rt_group_cancel(group);
             flags = RT_PARK_NOCANCEL;
         }

@@ -181,6 +181,9 @@ rt_signal_wait(u32 signal_mask, u64 deadline_ns, RtSignal *signal_out)
 void
 rt_program_init(void)
 {
+    /* The caller gets an error before the kernel kills. */
+    MemAccount *account = rt_process_account(rt_process_default());
+    if (account->cap_bytes == 0) account->cap_bytes = rt_memory_bytes() / 10 * 6;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     struct rlimit limit;

@@ -30,8 +30,8 @@ typedef void (*RtSignalFn)(void *arg, RtSignal signal);
 void rt_signal_on(RtSignal signal, RtSignalFn fn, void *arg); /* NULL: the default again. */
 void rt_signal_block(u32 signal_mask);                        /* Bits 1 << RT_SIG*. */
 MUST_CHECK Err rt_signal_wait(u32 signal_mask, u64 deadline_ns, RtSignal *signal_out); /* [parks] */
-/* SIGPIPE and SIGXFSZ ignored, descriptor limit raised to its maximum: call first in main of a
-   program, never in the library. */
+/* SIGPIPE and SIGXFSZ ignored, descriptor limit raised to its maximum, the process' account capped
+   at 60 % of rt_memory_bytes(): call first in main of a program, never in the library. */
 void rt_program_init(void);
 /* systemd's notification datagram, e.g. "READY=1"; nothing if not under systemd. */
 void rt_notify(const char *text);

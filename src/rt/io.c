@@ -41,7 +41,8 @@ rt__io(RtProcess *process, RtIo *io)
     DCHECK(rt__self()->latches == 0);
     rt_yield_point();
     int fault = rt__fault_next(io->op);
-    if (UNLIKELY(fault > 0)) return io->result = -fault;
+    /* On its way through the backend, so that its error paths are tried too. */
+    io->injected = UNLIKELY(fault > 0) ? fault : 0;
     struct iovec shorter;
     const struct iovec *vecs = io->vecs;
     int vec_count = io->vec_count;

@@ -77,7 +77,8 @@ typedef struct RtIo {
     RtStat *stat;
     RtNames *names;
     RtAddress *address;
-    i64 result; /* >= 0, or -errno. */
+    i64 result;   /* >= 0, or -errno. */
+    int injected; /* An armed fault: the backend answers with this errno and does nothing. */
 
     /* For the ring and the pool. */
     struct RtIo *next;

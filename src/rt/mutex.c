@@ -5,6 +5,7 @@
  * the last touch of the lock: whoever gets it next may free it.
  */
 #include "rt/process_impl.h"
+#include "rt/rare.h"
 #include "rt/time.h"
 
 #define LOCKED 1u
@@ -44,6 +45,7 @@ mutex_lock_slow(RtMutex *mutex, u64 deadline_ns, u32 flags)
                                       deadline_ns, flags, 0);
         if (result == RT_HANDED) return OK;
         if (result == RT_TIMEOUT || result == RT_CANCELLED) return rt_park_err(result);
+        if (result == RT_WOKEN && rt_mutex_is_locked(mutex)) REACHED("mutex: barged past");
     }
 }
 
@@ -67,6 +69,7 @@ rt_mutex_lock_until(RtMutex *mutex, u64 deadline_ns)
 bool
 rt_mutex_try_lock(RtMutex *mutex)
 {
+    if (rt_rare("mutex: somebody has it")) return false;
     u32 seen = rt_load_relaxed(&mutex->word);
     while (!(seen & LOCKED)) {
         if (rt_cas_weak(&mutex->word, &seen, seen | LOCKED)) return true;
@@ -79,7 +82,8 @@ mutex_release(void *arg, const RtParkChoice *choice)
 {
     RtMutex *mutex = arg;
     u32 rest = choice->more ? PARKED : 0;
-    if (choice->found > 0 && rt_now_ns() - choice->oldest_ns >= HAND_OVER_AGE_NS) {
+    bool is_old = choice->found > 0 && rt_now_ns() - choice->oldest_ns >= HAND_OVER_AGE_NS;
+    if (is_old || (choice->found > 0 && rt_rare("mutex: hand over at once"))) {
         rt_store_release(&mutex->word, LOCKED | rest);
         REACHED("mutex: handed over");
         return RT_HANDED;

@@ -7,6 +7,7 @@
 
 #include "rt/net_impl.h"
 #include "rt/process_impl.h"
+#include "rt/rare.h"
 #include "rt/time.h"
 
 static Err
@@ -23,14 +24,21 @@ fail_wait(ErrMsg *msg, Err err, const char *what, const char *address)
     return err_set(msg, err, "%s %s: %s", what, address, err_text(err));
 }
 
+/* Interrupted calls are repeated here. */
+static i64
+call(RtProcess *process, RtIo *io)
+{
+    do {
+        rt__io(process, io);
+    } while (io->result == -EINTR);
+    return io->result;
+}
+
 static Err
 resolve(RtProcess *process, const char *text, RtAddress *address, ErrMsg *msg)
 {
-    i64 result;
     if (rt_process_is_foreign(process)) return err_set(msg, ERR_FOREIGN, NULL);
-    do {
-        result = rt__io(process, &(RtIo){.op = RT_IO_RESOLVE, .name = text, .address = address});
-    } while (result == -EINTR);
+    i64 result = call(process, &(RtIo){.op = RT_IO_RESOLVE, .name = text, .address = address});
     if (result == -EINVAL)
         return err_set(msg, ERR_MISUSE, "\"%s\" is not host:port or unix:/path", text);
     return result < 0 ? fail(msg, result, "find", text) : OK;
@@ -41,20 +49,25 @@ rt_listen(const char *address, u32 mode, RtListener **listener_out, ErrMsg *msg)
 {
     RtProcess *process = rt__self()->process;
     *listener_out = NULL;
+    if (rt__count_in(&process->sockets, &process->sockets_max) != OK)
+        return err_set(msg, ERR_LIMIT, "listen on %s: too many connections", address);
     RtListener *listener = MEM_NEW(RtListener);
-    if (listener == NULL) return err_set(msg, ERR_NOMEM, NULL);
+    if (listener == NULL) {
+        rt__count(&process->sockets, (u64)-1);
+        return err_set(msg, ERR_NOMEM, NULL);
+    }
     Err err = resolve(process, address, &listener->address, msg);
     if (err == OK) {
-        i64 fd = rt__io(process,
-                        &(RtIo){.op = RT_IO_LISTEN, .address = &listener->address, .flags = mode});
+        i64 fd = call(process,
+                      &(RtIo){.op = RT_IO_LISTEN, .address = &listener->address, .flags = mode});
         listener->point = (RtPoint){.process = process, .fd = (int)fd};
         if (fd < 0) err = fail(msg, fd, "listen on", address);
     }
     if (err != OK) {
+        rt__count(&process->sockets, (u64)-1);
         mem_free(listener);
         return err;
     }
-    rt__count(&process->sockets, 1);
     *listener_out = listener;
     return OK;
 }
@@ -68,14 +81,16 @@ rt_listener_address(const RtListener *listener)
 static Err
 socket_make(RtProcess *process, int fd, const RtAddress *peer, RtSocket **socket_out, ErrMsg *msg)
 {
-    RtSocket *socket = MEM_NEW(RtSocket);
+    Err err = rt__count_in(&process->sockets, &process->sockets_max);
+    RtSocket *socket = err == OK ? MEM_NEW(RtSocket) : NULL;
     if (socket == NULL) {
+        if (err == OK) rt__count(&process->sockets, (u64)-1);
         (void)rt__io(process, &(RtIo){.op = RT_IO_CLOSE_SOCKET, .fd = fd});
-        return err_set(msg, ERR_NOMEM, NULL);
+        if (err == OK) return err_set(msg, ERR_NOMEM, NULL);
+        return err_set(msg, err, "too many connections");
     }
     socket->point = (RtPoint){.process = process, .fd = fd};
     socket->peer = *peer;
-    rt__count(&process->sockets, 1);
     *socket_out = socket;
     return OK;
 }
@@ -101,7 +116,10 @@ rt_accept(RtListener *listener, u64 deadline_ns, RtSocket **socket_out, ErrMsg *
         i64 fd = rt__io(point->process,
                         &(RtIo){.op = RT_IO_ACCEPT, .fd = point->fd, .address = &peer});
         if (fd >= 0) return socket_make(point->process, (int)fd, &peer, socket_out, msg);
-        if (accept_again(fd)) continue;
+        if (accept_again(fd)) {
+            REACHED("net: the connection was gone before its accept");
+            continue;
+        }
         if (fd != -EAGAIN) return fail(msg, fd, "accept on", address);
         u32 ready;
         Err err = rt__point_wait(point, RT_SOCKET_READABLE, deadline_ns, &ready);
@@ -138,8 +156,8 @@ connect_finish(RtSocket *socket, u64 deadline_ns, const char *address, ErrMsg *m
     u32 ready;
     Err err = rt__point_wait(&socket->point, RT_SOCKET_WRITABLE, deadline_ns, &ready);
     if (err != OK) return fail_wait(msg, err, "connect to", address);
-    i64 result = rt__io(socket->point.process,
-                        &(RtIo){.op = RT_IO_CONNECT_RESULT, .fd = socket->point.fd});
+    i64 result = call(socket->point.process,
+                      &(RtIo){.op = RT_IO_CONNECT_RESULT, .fd = socket->point.fd});
     return result < 0 ? fail(msg, result, "connect to", address) : OK;
 }
 
@@ -151,7 +169,7 @@ rt_connect(const char *address, u64 deadline_ns, RtSocket **socket_out, ErrMsg *
     *socket_out = NULL;
     Err err = resolve(process, address, &peer, msg);
     if (err != OK) return err;
-    i64 fd = rt__io(process, &(RtIo){.op = RT_IO_CONNECT, .address = &peer});
+    i64 fd = call(process, &(RtIo){.op = RT_IO_CONNECT, .address = &peer});
     if (fd < 0) return fail(msg, fd, "connect to", address);
     RtSocket *socket = NULL;
     err = socket_make(process, (int)fd, &peer, &socket, msg);
@@ -170,10 +188,7 @@ socket_io(RtSocket *socket, RtIoOp op, void *bytes, size_t count)
 {
     struct iovec vec = {bytes, count};
     RtIo io = {.op = op, .fd = socket->point.fd, .vecs = &vec, .vec_count = 1};
-    do {
-        rt__io(socket->point.process, &io);
-    } while (io.result == -EINTR);
-    return io.result;
+    return call(socket->point.process, &io);
 }
 
 Err
@@ -215,6 +230,7 @@ rt_socket_write_some(RtSocket *socket, const void *bytes, size_t count, size_t *
     *written_out = 0;
     if (rt_process_is_foreign(socket->point.process)) return err_set(msg, ERR_FOREIGN, NULL);
     if (count == 0) return OK;
+    if (count > 1 && rt_rare("net: room for one byte")) count = 1;
     i64 done = socket_io(socket, RT_IO_SEND, (void *)(uintptr_t)bytes, count);
     if (done == -EAGAIN) return OK;
     if (done < 0) return fail(msg, done, "write to", socket->peer.text);
@@ -233,6 +249,7 @@ rt_socket_write(RtSocket *socket, const void *bytes, size_t count, u64 deadline_
         at += done;
         count -= done;
         if (done > 0 || count == 0) continue;
+        REACHED("net: a writer waits for room");
         u32 ready;
         err = rt__point_wait(&socket->point, RT_SOCKET_WRITABLE, deadline_ns, &ready);
         if (err != OK) return fail_wait(msg, err, "write to", socket->peer.text);

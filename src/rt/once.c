@@ -19,6 +19,7 @@ rt_once(RtOnce *once, RtOnceFn fn, void *arg)
             return err;
         }
         if (seen == ONCE_RUNNING && !rt_cas(&once->word, &seen, ONCE_WAITED)) continue;
+        REACHED("once: waits for who came first");
         (void)rt_park(once, &once->word, U32_MAX, ONCE_WAITED, RT_FOREVER, RT_PARK_NOCANCEL, 0);
     }
 }

@@ -15,6 +15,7 @@
 #include "rt/park.h"
 
 #include "rt/process_impl.h"
+#include "rt/rare.h"
 #include "rt/time.h"
 
 struct RtWaiter {
@@ -135,6 +136,7 @@ node_withdraw(RtProcess *process, RtWaiter *node)
         }
         bucket_unlock(bucket);
         if (is_here) return true;
+        REACHED("park: moved to another key while giving up");
     }
 }
 
@@ -146,6 +148,10 @@ park_sleep(RtTask *task, RtWaiter *node, u64 deadline_ns, bool cancellable)
     if (why & RT_TASK_TOKEN) return (RtParkResult)node->result;
     bool is_withdrawn = PLANT(1) ? true : node_withdraw(process, node);
     if (is_withdrawn) {
+        if (why & RT_TASK_CANCEL)
+            REACHED("park: withdrawn by a cancel");
+        else
+            REACHED("park: withdrawn at the deadline");
         bool is_cancel = (why & RT_TASK_CANCEL) != 0;
         rt__count(is_cancel ? &process->cancels : &process->timeouts, 1);
         return is_cancel ? RT_CANCELLED : RT_TIMEOUT;
@@ -167,6 +173,8 @@ park(const void *key, const ParkWord *word, u64 deadline_ns, u32 flags, u64 arg)
     ASSERT(task->latches == 0 && task->guards == 0);
     rt_yield_point();
     if (cancellable && rt_task_is_cancelled(task)) return RT_CANCELLED;
+    /* As if the word had changed and changed back. */
+    if (word->mask != 0 && rt_rare("park: changed and back")) return RT_CHANGED;
 
     RtWaiter node = {.task = task,
                      .arg = arg,
@@ -183,6 +191,7 @@ park(const void *key, const ParkWord *word, u64 deadline_ns, u32 flags, u64 arg)
     if (!PLANT(2) && !word_matches(word)) {
         atomic_fetch_sub(&bucket->waiters, 1);
         bucket_unlock(bucket);
+        REACHED("park: the word changed before the sleep");
         return RT_CHANGED;
     }
     if (deadline_ns == 0) {
@@ -327,6 +336,7 @@ rt_unpark_requeue(const void *from, const void *to, RtRequeueWakes wakes, void *
         for (RtWaiter *node = chosen; node != NULL; node = node->next)
             node->result = RT_WOKEN;
         requeue_move(source, from, target, to, &moved);
+        if (moved > 0) REACHED("park: waiters moved to another key");
     }
     if (second != first) bucket_unlock(second);
     bucket_unlock(first);

@@ -146,6 +146,25 @@ rt_shard(void)
 }
 
 void
+rt_process_set_limits(RtProcess *process, const RtLimits *limits)
+{
+    rt_store(&process->threads_max, limits->threads);
+    rt_store(&process->files_max, limits->files);
+    rt_store(&process->sockets_max, limits->sockets);
+}
+
+Err
+rt__count_in(_Atomic u64 *counter, const RtU64 *max)
+{
+    u64 now = atomic_fetch_add_explicit(counter, 1, memory_order_relaxed) + 1;
+    u64 limit = rt_load_relaxed(max);
+    if (LIKELY(limit == 0 || now <= limit)) return OK;
+    rt__count(counter, (u64)-1);
+    REACHED("process: a cap was met");
+    return ERR_LIMIT;
+}
+
+void
 rt_process_counters(RtProcess *process, RtCounters *counters_out)
 {
     *counters_out = (RtCounters){

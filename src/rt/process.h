@@ -65,3 +65,12 @@ typedef struct RtCounters {
     u64 fiber_peak, longest_stretch_ns;
 } RtCounters;
 void rt_process_counters(RtProcess *process, RtCounters *counters_out);
+
+/*
+ * Caps on what the counters count: who would pass one gets ERR_LIMIT, and nothing was opened.  0:
+ * none, as at the start.  Fibers have theirs in RtLoopsConfig; memory in rt_process_account().
+ */
+typedef struct RtLimits {
+    u64 threads, files, sockets;
+} RtLimits;
+void rt_process_set_limits(RtProcess *process, const RtLimits *limits);

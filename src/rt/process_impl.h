@@ -72,6 +72,7 @@ struct RtProcess {
 
     /* Counters, relaxed. */
     _Atomic u64 threads, fiber_count, files, sockets;
+    RtU64 threads_max, files_max, sockets_max;
     _Atomic u64 parks, wakes, timeouts, cancels, fiber_peak, longest_stretch_ns;
 
     RtBucket buckets[RT_BUCKETS];
@@ -134,6 +135,9 @@ rt__count(_Atomic u64 *counter, u64 change)
 {
     atomic_fetch_add_explicit(counter, change, memory_order_relaxed);
 }
+
+/* Count one more, or ERR_LIMIT. */
+MUST_CHECK Err rt__count_in(_Atomic u64 *counter, const RtU64 *max);
 
 static inline void
 rt__pause(void)

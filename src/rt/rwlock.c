@@ -89,6 +89,7 @@ lock_exclusive(RtRwLock *lock, u64 deadline_ns, u32 flags)
         if (result == RT_HANDED) return OK;
         if (result == RT_TIMEOUT || result == RT_CANCELLED) {
             /* Readers may queue only because of us: let them look again. */
+            REACHED("rwlock: a writer gave up");
             rt_unpark(lock, RT_PARK_ALL, readers_before_a_writer, writer_gave_up, lock);
             return rt_park_err(result);
         }

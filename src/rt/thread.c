@@ -42,6 +42,10 @@ thread_create(RtThread *thread)
     if (pthread_attr_init(&attr) != 0) return ERR_NOMEM;
     pthread_attr_setstacksize(&attr, THREAD_STACK_BYTES);
     sigfillset(&all);
+    /* Faults of the thread itself stay with their handlers: blocked ones kill without a word. */
+    const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    for (u32 i = 0; i < COUNT_OF(faults); i++)
+        sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &former);
     int error = pthread_create(&thread->handle, &attr, thread_main, thread);
     pthread_sigmask(SIG_SETMASK, &former, NULL);
@@ -64,7 +68,10 @@ rt_thread_start(RtProcess *process, RtTaskFn fn, void *arg, const char *name, Rt
     thread->arg = arg;
     if (name != NULL) snprintf(thread->name, sizeof(thread->name), "%s", name);
     rt_task_init(&thread->task, process, thread->name);
-    rt__count(&process->threads, 1);
+    if (rt__count_in(&process->threads, &process->threads_max) != OK) {
+        mem_free(thread);
+        return ERR_LIMIT;
+    }
     const RtHooks *hooks = rt__hooks(process);
     bool is_simulated = hooks != NULL && hooks->thread_start != NULL;
     Err err = is_simulated ? hooks->thread_start(&thread->task, fn, arg, &thread->ended)

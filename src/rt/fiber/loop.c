@@ -296,10 +296,12 @@ rt__loop_main(void *arg)
     task->loop = loop;
     rt__context_of_thread(&loop->context);
     loop->now_ns = rt_now_ns();
+    loop->handler_stack = rt__overflow_stack_use();
     while (atomic_load(&loop->must_stop) == 0)
         loop_cycle(loop);
     ASSERT(atomic_load(&loop->live) == 0);
     rt__fibers_free(loop);
+    rt__overflow_stack_end(loop->handler_stack);
     task->loop = NULL;
 }
 

@@ -96,7 +96,8 @@ struct RtLoop {
     u32 index;
     RtThread *thread;
     int epoll_fd, event_fd;
-    RtContext context; /* The thread's own. */
+    RtContext context;   /* The thread's own. */
+    void *handler_stack; /* See overflow.c. */
     RtFiber *running;
     RtQueue light;
     RtShare *ring_head, *ring_tail; /* Shares with heavy fibers ready. */
@@ -167,6 +168,13 @@ void rt__loop_adopt(RtLoop *loop, RtJob *job); /* On its own thread; `live` coun
 MUST_CHECK Err rt__timers_owe(RtLoop *loop);
 void rt__timer_add(RtLoop *loop, RtTimer *timer, u64 deadline_ns);
 void rt__timer_remove(RtLoop *loop, RtTimer *timer);
+
+/* overflow.c: name the fiber whose stack overflowed.  Nested; the last leave restores. */
+void rt__overflow_enter(void);
+void rt__overflow_leave(void);
+/* The loop's thread: the stack that the handler runs on.  NULL: no memory, then no message. */
+void *rt__overflow_stack_use(void);
+void rt__overflow_stack_end(void *stack);
 
 /* loops.c */
 RtJob *rt__loops_take_shared(RtLoops *all);

@@ -193,6 +193,7 @@ rt_loops_start(const RtLoopsConfig *config, ErrMsg *msg)
         loops_free(all);
         return err;
     }
+    rt__overflow_enter();
     process->loops = all;
     rt_store_release(&process->hooks, (void *)(uintptr_t)&loops_hooks);
     return OK;
@@ -260,6 +261,7 @@ loops_stop(RtProcess *process, u64 drain_ns)
     rt_store(&process->hooks, NULL);
     process->loops = NULL;
     loops_free(all);
+    rt__overflow_leave();
 }
 
 const char *

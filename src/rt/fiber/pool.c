@@ -140,7 +140,7 @@ rt__fiber_io(RtProcess *process, RtIo *io)
         process->sys->io(process, io); /* Never waits. */
         return;
     }
-    if (read_at_once(io)) return;
+    if (LIKELY(io->injected == 0) && read_at_once(io)) return;
     if (loop->ring != NULL && rt__ring_run(loop->ring, io)) return;
     pool_run(loop->all->pool, io);
 }

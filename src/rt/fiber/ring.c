@@ -122,6 +122,11 @@ static bool
 sqe_fill(struct io_uring_sqe *sqe, RtIo *io)
 {
     *sqe = (struct io_uring_sqe){.fd = io->fd, .user_data = (u64)(uintptr_t)io};
+    if (UNLIKELY(io->injected != 0)) {
+        sqe->fd = -1;
+        sqe->opcode = IORING_OP_NOP;
+        return true;
+    }
     switch (io->op) {
     case RT_IO_READ: sqe->opcode = IORING_OP_READV; break;
     case RT_IO_WRITE: sqe->opcode = IORING_OP_WRITEV; break;
@@ -145,7 +150,7 @@ reap(RtRing *ring)
     while (head != tail) {
         const struct io_uring_cqe *cqe = &ring->cqes[head & ring->cq_mask];
         RtIo *io = (RtIo *)(uintptr_t)cqe->user_data;
-        io->result = cqe->res;
+        io->result = UNLIKELY(io->injected != 0) ? -io->injected : cqe->res;
         head++;
         atomic_store_explicit(ring->cq_head, head, memory_order_release);
         ring->in_flight--;

@@ -14,7 +14,10 @@ static void
 linux_io(RtProcess *process, RtIo *io)
 {
     (void)process;
-    io->result = io->op < RT_IO_RESOLVE ? rt__linux_file_io(io) : rt__linux_socket_io(io);
+    if (UNLIKELY(io->injected != 0))
+        io->result = -io->injected;
+    else
+        io->result = io->op < RT_IO_RESOLVE ? rt__linux_file_io(io) : rt__linux_socket_io(io);
 }
 
 static u64

@@ -7,6 +7,7 @@
 
 #include "rt/fiber/stack.h"
 #include "rt/process_impl.h"
+#include "rt/rare.h"
 #include "rt/sim/sim.h"
 
 typedef struct SimTask SimTask;
@@ -109,6 +110,8 @@ struct World {
     SimNet *net;
     i64 next_pid;
 };
+
+#define RT_SIM_RARE (1u << 31) /* As the value of a fault event: a switch of rare.h. */
 
 extern World *rt__world;
 extern const RtSched rt__sim_sched;

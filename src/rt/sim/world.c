@@ -126,6 +126,27 @@ rt__world_fault(RtSimHost *host, u32 kind)
     return true;
 }
 
+#ifdef WEFT_CHECK
+static bool
+world_rare(const char *name)
+{
+    World *world = rt__world;
+    SimTask *task = world->running;
+    if (world->is_healed || task == NULL || task->process == world->operator_process) return false;
+    u64 key = hash_bytes(name, strlen(name), world->options.seed);
+    u64 number = ++task->sites;
+    if (world->options.events != NULL) {
+        if (rt__events_find(RT_SIM_EVENT_FAULT, task->key, number) == NULL) return false;
+    } else {
+        bool is_on = key % 4 == 0;
+        if (!is_on || hash_u64(number, key ^ task->key) % 8 != 0) return false;
+        rt__events_record(RT_SIM_EVENT_FAULT, task->key, number, RT_SIM_RARE);
+    }
+    rt__world_note(name, number, 0);
+    return true;
+}
+#endif
+
 u64
 rt_sim_fault_count(const RtSimHost *host, u32 kinds)
 {
@@ -238,6 +259,7 @@ world_switch(bool is_on)
 {
 #ifdef WEFT_CHECK
     rt__sim_hook = rt__sim_hook_yield;
+    rt__sim_rare = world_rare;
     rt__sim_held = 0;
     rt__sim_running = is_on;
 #endif
@@ -302,6 +324,10 @@ sim_io(RtProcess *process, RtIo *io)
 {
     RtSimProcess *sim = process->world;
     SimTask *task = rt__world->running;
+    if (io->injected != 0) {
+        io->result = -io->injected;
+        return;
+    }
     rt__world->report->io_calls++;
     sim->io_count++;
     if (sim->crash_io != 0 && sim->io_count >= sim->crash_io)

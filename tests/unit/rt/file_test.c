@@ -11,98 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "io_script.h"
 #include "rt/fault.h"
 #include "rt/file.h"
 #include "rt/time.h"
 #include "unit/cmocka_all.h"
 
 static char test_dir[] = "/tmp/weft-file-XXXXXX";
-
-static Err
-count_name(void *arg, const char *name)
-{
-    u32 *count = arg;
-    (*count)++;
-    return strcmp(name, "stop") == 0 ? ERR_ABORT : OK;
-}
-
-#define TRY(call)                 \
-    do {                          \
-        err = (call);             \
-        if (err != OK) goto done; \
-    } while (0)
-
-/* Every kind of call once; the first error ends it. */
-static Err
-script(ErrMsg *msg)
-{
-    Err err = OK;
-    RtDir *dir = NULL;
-    RtFile *file = NULL, *temp = NULL;
-    char sub[128];
-    u8 data[5000], back[5000];
-    u64 size;
-    RtStat stat;
-    size_t got;
-    u32 names = 0;
-    RtFileId id;
-    char *real = NULL;
-
-    snprintf(sub, sizeof(sub), "%s/sub", test_dir);
-    for (u32 i = 0; i < sizeof(data); i++)
-        data[i] = (u8)(i * 7);
-    TRY(rt_dir_create(sub, msg));
-    TRY(rt_dir_open(sub, &dir, msg));
-    TRY(rt_file_open(dir, "a", RT_FILE_READ | RT_FILE_WRITE | RT_FILE_CREATE | RT_FILE_EXCLUSIVE,
-                     &file, msg));
-    TRY(rt_file_own(file, true, NULL, msg));
-    TRY(rt_file_preallocate(file, 0, 8192, msg));
-    TRY(rt_file_write(file, 100, data, sizeof(data), msg));
-    RtIoVec vecs[3] = {{data, 10}, {data + 10, 0}, {data + 10, 3000}};
-    TRY(rt_file_writev(file, 8192, vecs, 3, msg));
-    TRY(rt_file_sync(file, msg));
-    TRY(rt_dir_sync(dir, msg));
-    TRY(rt_file_read_exact(file, 100, back, sizeof(back), msg));
-    assert_memory_equal(data, back, sizeof(data));
-    RtIoVec in[2] = {{back, 1000}, {back + 1000, 2010}};
-    TRY(rt_file_readv(file, 8192, in, 2, msg));
-    assert_memory_equal(data, back, 3010);
-    TRY(rt_file_size(file, &size, msg));
-    assert_int_equal(size, 8192 + 3010);
-    TRY(rt_file_read(file, size - 5, back, 100, &got, msg));
-    assert_int_equal(got, 5);
-    TRY(rt_file_truncate(file, 4096, msg));
-    TRY(rt_file_id(file, &id, msg));
-    TRY(rt_file_rename(dir, "a", "b", msg));
-    TRY(rt_file_stat(dir, "b", &stat, msg));
-    assert_int_equal(stat.size_bytes, 4096);
-    assert_true(stat.is_file && stat.id.inode == id.inode);
-    TRY(rt_dir_list(dir, count_name, &names, msg));
-    assert_int_equal(names, 1);
-    TRY(rt_path_real(sub, &real, msg));
-    TRY(rt_file_open_temp(dir, &temp, msg));
-    TRY(rt_file_write(temp, 0, data, 100, msg));
-    TRY(rt_file_read_next(temp, back, 100, &got, msg));
-
-done:
-    mem_free(real);
-    rt_file_close(temp);
-    rt_file_close(file);
-    rt_dir_close(dir);
-    return err;
-}
-
-static void
-clean_up(void)
-{
-    char path[128];
-    snprintf(path, sizeof(path), "%s/sub/a", test_dir);
-    unlink(path);
-    snprintf(path, sizeof(path), "%s/sub/b", test_dir);
-    unlink(path);
-    snprintf(path, sizeof(path), "%s/sub", test_dir);
-    rmdir(path);
-}
 
 static void
 assert_nothing_leaks(u64 blocks)
@@ -119,8 +34,8 @@ the_script_works(void **state)
     (void)state;
     ErrMsg msg = {0};
     u64 blocks = mem_live_blocks();
-    assert_int_equal(script(&msg), OK);
-    clean_up();
+    assert_int_equal(io_script_files(test_dir, &msg), OK);
+    io_script_clean(test_dir);
     assert_nothing_leaks(blocks);
 }
 
@@ -136,14 +51,14 @@ every_call_fails_once(void **state)
             ErrMsg msg = {0};
             u64 blocks = mem_live_blocks();
             rt_fault_arm(nth, errors[e]);
-            Err err = script(&msg);
+            Err err = io_script_files(test_dir, &msg);
             fired = rt_fault_fired();
             rt_fault_arm(0, 0);
             bool is_survivable = errors[e] == EINTR || errors[e] == RT_FAULT_SHORT;
             assert_true((err != OK) == (fired && !is_survivable));
             if (err != OK) assert_non_null(msg.text);
             err_clear(&msg);
-            clean_up();
+            io_script_clean(test_dir);
             assert_nothing_leaks(blocks);
         }
         assert_true(nth > 20);
@@ -158,11 +73,11 @@ failed_allocations_leak_nothing(void **state)
     for (u32 nth = 1; fired; nth++) {
         u64 blocks = mem_live_blocks();
         mem_fail_arm(nth, false);
-        Err err = script(NULL);
+        Err err = io_script_files(test_dir, NULL);
         fired = mem_fail_fired();
         mem_fail_arm(0, false);
         assert_int_equal(err, fired ? ERR_NOMEM : OK);
-        clean_up();
+        io_script_clean(test_dir);
         assert_nothing_leaks(blocks);
     }
 }

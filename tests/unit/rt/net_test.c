@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "io_script.h"
 #include "rt/fault.h"
 #include "rt/net.h"
 #include "rt/time.h"
@@ -180,33 +181,6 @@ peers_deadlines_and_cancels(void **state)
     assert_int_equal(rt_connect("nonsense", RT_FOREVER, &none, NULL), ERR_MISUSE);
 }
 
-/* Connect, accept, write, read; closes all. */
-static Err
-script(void)
-{
-    RtListener *listener = NULL;
-    RtSocket *client = NULL, *server = NULL;
-    u8 bytes[100] = {0};
-    size_t total = 0, got = 0;
-    u64 deadline = rt_deadline_after(2 * RT_NS_PER_S);
-    Err err = rt_listen("127.0.0.1:0", 0, &listener, NULL);
-    if (err != OK) goto done;
-    err = rt_connect(rt_listener_address(listener), deadline, &client, NULL);
-    if (err != OK) goto done;
-    err = rt_accept(listener, deadline, &server, NULL);
-    if (err != OK) goto done;
-    err = rt_socket_write(client, bytes, sizeof(bytes), deadline, NULL);
-    while (err == OK && total < sizeof(bytes)) {
-        err = rt_socket_read(server, bytes, sizeof(bytes), deadline, &got, NULL);
-        total += got;
-    }
-done:
-    rt_socket_close(client);
-    rt_socket_close(server);
-    rt_listener_close(listener);
-    return err;
-}
-
 static void
 every_call_fails_once(void **state)
 {
@@ -218,7 +192,7 @@ every_call_fails_once(void **state)
         for (; fired; nth++) {
             u64 blocks = mem_live_blocks();
             rt_fault_arm(nth, errors[e]);
-            Err err = script();
+            Err err = io_script_sockets();
             fired = rt_fault_fired();
             rt_fault_arm(0, 0);
             if (!fired || errors[e] == RT_FAULT_SHORT) assert_int_equal(err, OK);

@@ -340,6 +340,23 @@ replay_events(u64 seed, const char *path)
     return report.is_failed ? 1 : 0;
 }
 
+static void
+count_unreached(void *arg, const char *name, bool is_reached)
+{
+    if (is_reached) return;
+    printf("never reached: %s\n", name);
+    (*(u32 *)arg)++;
+}
+
+/* The rare paths that none of the seeds has taken. */
+static void
+unreached_show(void)
+{
+    u32 count = 0;
+    reached_report(count_unreached, &count);
+    printf("%u marks never reached\n", count);
+}
+
 static int
 by_hand(int argc, char **argv)
 {
@@ -352,6 +369,7 @@ by_hand(int argc, char **argv)
         u64 end = strtoull(argv[3], NULL, 10), failed = 0;
         for (u64 seed = first; seed < end; seed++)
             failed += seed_fails(seed, false);
+        unreached_show();
         printf("%llu seeds, %llu failed\n", (unsigned long long)(end - first),
                (unsigned long long)failed);
         return failed == 0 ? 0 : 1;
