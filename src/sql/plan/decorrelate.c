@@ -177,7 +177,7 @@ may_key(const Binder *b, const Query *query, SubUse use)
     const Core *core = query->arm[0];
     if (core->is_values || core->has_group_by || core->having != NULL || core->has_right_join)
         return false;
-    if (core->from.count == 0) return false;
+    if (core->from.count == 0 || core->win_count > 0) return false; /* Windows see rows together. */
     if (use == SUB_IN && query->column_count != 1) return false;
     if (core->win_count > 0) return false;
     if (core->is_aggregate) return use == SUB_ROW && aggregates_fit(core);

@@ -454,6 +454,9 @@ errors_of_rows_that_nobody_asks_for(void **state)
         "SELECT id FROM p WHERE a NOT IN (SELECT k FROM big WHERE v<>p.id)",
         "SELECT (SELECT count(DISTINCT v) FROM big b WHERE b.k=a.k) FROM big a",
         "SELECT k, (SELECT k+count(*) FROM p WHERE p.a=big.k) FROM big",
+        "SELECT id, (SELECT row_number() OVER (ORDER BY v) FROM big WHERE k=p.a) FROM p",
+        "SELECT id FROM p WHERE id IN (SELECT count(*) OVER () FROM big WHERE k=p.a)",
+        "SELECT id, (SELECT count(*) OVER () FROM big WHERE k=p.a GROUP BY k) FROM p",
         "SELECT id FROM p WHERE EXISTS(SELECT abs(-9223372036854775808) FROM big WHERE k=p.id)",
     };
     SqlKit kit;
