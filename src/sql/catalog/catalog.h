@@ -127,7 +127,7 @@ typedef struct DdlContext {
     StoreTxn *txn;
     const CatalogEnv *env;
     Catalog *old;
-    Slice sql; /* The statement's text, which the tree's spans refer to. */
+    Slice sql;           /* The statement's text, which the tree's spans refer to. */
     bool reserved_names; /* Names that begin with sqlite_ are allowed. */
     ErrMsg *msg;
 } DdlContext;
