@@ -5,7 +5,8 @@
  * here and on the real SQLite, over small tables of integers, texts and NULLs with many ties and
  * over a table of some thousand rows; rows and their order must agree.  Reals stay out of it, as
  * older versions of SQLite add and print them in other ways.  Each statement runs with other batch
- * sizes, and every third one with a trip after each row.
+ * sizes, and every third one with a trip after each row.  At the end every allocation of one
+ * statement fails in turn.
  */
 #include "unit/exec/sql_kit.h"
 
@@ -226,6 +227,73 @@ many_rows(void **state)
     check_random(setup, COUNT_OF(setup), true, statements_wanted / 40);
 }
 
+/* Plan and run a statement whose allocations may fail. */
+static Err
+run_short_of_memory(SqlKit *kit, const char *sql)
+{
+    ErrMsg msg = {0};
+    Arena arena;
+    AstStatement *ast;
+    size_t consumed;
+    Plan *plan = NULL;
+    Exec *exec = NULL;
+    Slice text = SLICE(sql, strlen(sql));
+    StoreTxn *txn[3] = {kit->txn, kit->txn, kit->txn};
+    arena_init(&arena, NULL);
+    Err err = sql_parse(&arena, text, NULL, &ast, &consumed, &msg);
+    CatalogView view;
+    PlanContext ctx = sql_kit_context(kit, &view);
+    if (err == OK) err = plan_prepare(&ctx, ast, text, &plan, &msg);
+    if (err == OK) err = exec_open(plan, &kit->env, &exec, &msg);
+    if (err == OK) err = exec_start(exec, txn, NULL, 0);
+    for (bool row = true; err == OK && row;)
+        err = exec_step(exec, &row);
+    if (exec != NULL) {
+        exec_reset(exec);
+        exec_close(exec);
+    }
+    plan_release(plan);
+    err_clear(&msg);
+    arena_free(&arena);
+    return err;
+}
+
+static void
+every_failing_allocation_is_survived(void **state)
+{
+    static const char *const setup[] = {
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a INT, b TEXT)",
+        "INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<90) "
+        "SELECT i, i%7, 'text '||i%5 FROM n",
+    };
+    static const char *const sql =
+        "SELECT sum(a) OVER w, rank() OVER w, lag(b, 2, 'none') OVER w, max(b) OVER (ORDER BY id "
+        "ROWS 5 PRECEDING), group_concat(b) OVER (PARTITION BY a), nth_value(b, 2) OVER (ORDER BY "
+        "b ROWS 3 PRECEDING EXCLUDE TIES), min(b||id) OVER (PARTITION BY a ORDER BY id) "
+        "FROM t WINDOW w AS (PARTITION BY a ORDER BY b DESC) ORDER BY 1, 2";
+    (void)state;
+    SqlKit kit;
+    sql_kit_open(&kit);
+    for (size_t i = 0; i < COUNT_OF(setup); i++)
+        sql_kit_same(&kit, setup[i]);
+    assert_int_equal(run_short_of_memory(&kit, sql), OK);
+    u32 failures = 0;
+    bool fired = true;
+    u64 blocks = mem_live_blocks();
+    for (u64 nth = 1; fired; nth++) {
+        mem_fail_arm(nth, false);
+        Err err = run_short_of_memory(&kit, sql);
+        fired = mem_fail_fired();
+        mem_fail_arm(0, false);
+        if (fired && err != OK) failures++;
+        if (!fired) assert_int_equal(err, OK);
+    }
+    assert_true(failures > 20);
+    /* The store may keep a buffer more than after the first run. */
+    assert_true(mem_live_blocks() <= blocks + 2);
+    sql_kit_close(&kit);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -238,6 +306,7 @@ main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_rows_with_ties),
         cmocka_unit_test(many_rows),
+        cmocka_unit_test(every_failing_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
