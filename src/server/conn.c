@@ -62,6 +62,7 @@ conn__write(Conn *conn, const void *bytes, size_t count)
 Slice
 conn__input(const Conn *conn)
 {
+    if (conn->in.p == NULL) return SLICE_LITERAL("");
     return SLICE(conn->in.p + conn->in_at, conn->in.bytes - conn->in_at);
 }
 

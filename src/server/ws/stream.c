@@ -197,6 +197,10 @@ job_run(WsStream *stream, WsJob *job)
         return false;
     }
     seat__begin(stream->seat, conn->socket);
+    rt_mutex_lock(&conn->ws->lock);
+    bool ending = conn->ws->ending;
+    rt_mutex_unlock(&conn->ws->lock);
+    if (ending) (void)seat__interrupt(stream->seat, END_PEER);
     switch ((HranaKind)job->msg.request.kind) {
     case HRANA_OPEN_CURSOR: kept = cursor_open(stream, job); break;
     case HRANA_FETCH_CURSOR: cursor_fetch(stream, job); break;
@@ -495,6 +499,7 @@ ws__streams_end(Conn *conn)
 {
     Ws *ws = conn->ws;
     rt_mutex_lock(&ws->lock);
+    ws->ending = true;
     for (WsStream *stream = ws->streams; stream != NULL; stream = stream->next) {
         /* What waits is not run any more. */
         while (stream->first != NULL) {

@@ -291,7 +291,7 @@ ws_run(Conn *conn)
     if (!conn__flush(conn)) return; /* The handshake goes before any frame. */
     while (!ws__over(conn->ws)) {
         WsFrame frame;
-        u8 *input = conn->in.p + conn->in_at;
+        u8 *input = conn->in.p == NULL ? NULL : conn->in.p + conn->in_at;
         size_t bytes = conn->in.bytes - conn->in_at;
         WsRead read = ws__frame_read(input, bytes, conn->server->options.body_bytes_max, &frame);
         if (read == WS_READ_MORE) break;

@@ -55,6 +55,7 @@ struct Ws {
     u32 stream_count;
     u32 pending;    /* Requests without an answer. */
     u32 running;    /* Streams with a task. */
+    bool ending;    /* What begins from now on is interrupted. */
     WsStream *gone; /* Closed ones whose thread is to be joined. */
 
     u8 version;
