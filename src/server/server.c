@@ -258,17 +258,18 @@ housekeeper_task(void *arg)
     Server *server = arg;
     rt_mutex_lock(&server->lock);
     while (!server->stopping || server->conns != NULL || server->dead != NULL) {
-        dead_bury(server);
         u64 now_ns = rt_now_ns();
+        rt_mutex_unlock(&server->lock);
+        stream__expire(server, now_ns, false);
+        db__close_idle(server, now_ns);
+        rt_mutex_lock(&server->lock);
+        /* From the last of these on the lock is held until the wait, so no change goes unseen. */
+        dead_bury(server);
         bool busy = false;
         for (Seat *seat = server->seats; seat != NULL; seat = seat->next)
             busy |= seat_inspect(seat, now_ns);
         bool some = server->conns != NULL || server->seats != NULL ||
                     (server->options.dir != NULL && server->databases != NULL);
-        rt_mutex_unlock(&server->lock);
-        stream__expire(server, now_ns, false);
-        db__close_idle(server, now_ns);
-        rt_mutex_lock(&server->lock);
         u64 wake_ns = some ? rt_deadline_after(busy ? TICK_NS : IDLE_TICK_NS) : RT_FOREVER;
         if (server->stopping && server->conns == NULL && server->dead == NULL) break;
         Err err = rt_cond_wait_until(&server->changed, &server->lock, wake_ns);
