@@ -27,7 +27,8 @@ typedef struct Agg {
     struct VExpr **varg, *vfilter;
     Vec *arg_vec;
     u16 *sel;
-    u16 *fresh; /* DISTINCT: rows with a new value. */
+    u16 *fresh;  /* DISTINCT: rows with a new value. */
+    i64 *narrow; /* Integers that came as cells. */
 } Agg;
 
 typedef struct Aggs {

@@ -248,6 +248,23 @@ fresh_ints(Exec *exec, Group *group, Agg *agg, const Vec *vec, Batch *rows)
     return OK;
 }
 
+/* What comes from joins are cells: when all of them are integers, let kernels have integers. */
+static Err
+narrow_cells(Exec *exec, Agg *agg, const Batch *in, Vec *vec)
+{
+    u32 other = 0;
+    if (vec->kind != VEC_CELL || vec->constant) return OK;
+    if (agg->narrow == NULL) agg->narrow = EXEC_ROOM(exec, i64, BATCH_ROWS_MAX);
+    if (agg->narrow == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    for (u32 n = 0; n < in->count; n++) {
+        u32 at = batch_at(in, n);
+        agg->narrow[at] = vec->u.cell[at].u.i;
+        other |= vec->u.cell[at].type ^ CELL_INT;
+    }
+    if (other == 0) *vec = (Vec){.kind = VEC_INT, .u.i = agg->narrow};
+    return OK;
+}
+
 static Err
 agg_batch(Exec *exec, Group *group, u32 i, const Batch *in)
 {
@@ -265,6 +282,10 @@ agg_batch(Exec *exec, Group *group, u32 i, const Batch *in)
         err = exec__vexpr_eval(exec, agg->varg[k], &passed, &group->node.bytes, &agg->arg_vec[k]);
     }
     if (err != OK || passed.count == 0) return err;
+    if (plan->arg_count == 1 && (plan->distinct || plan->def->kernel == FUNC_KERNEL_SUM)) {
+        err = narrow_cells(exec, agg, &passed, &agg->arg_vec[0]);
+        if (err != OK) return err;
+    }
     if (plan->distinct && plan->arg_count == 1 && !agg->ints_off) {
         const Vec *values = &agg->arg_vec[0];
         if (values->kind != VEC_INT || values->null != NULL || values->constant) {
