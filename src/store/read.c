@@ -186,33 +186,65 @@ count_slots(StoreTxn *txn, const Tree *tree, Node node, u8 *space, u64 *lsn_io)
     return rows;
 }
 
-/* Count the leaf that begins at `low_io`, and go on to where the next begins.  *more_out: there is
-   one. */
+/* A walk from leaf to leaf. */
+typedef struct CountWalk {
+    StoreTxn *txn;
+    Tree *tree;
+    u64 rows;
+    u64 lsn;   /* Must be durable before the count is shown. */
+    u32 right; /* Page id of the next leaf, if it still is that. */
+    u32 low_bytes;
+    u8 low[STORE_KEY_BYTES_MAX]; /* Where it begins. */
+} CountWalk;
+
+/* View the leaf that begins at `low`, by the link that led there if that still does. */
 static Err
-count_leaf(StoreTxn *txn, Tree *tree, u8 low[STORE_KEY_BYTES_MAX], u32 *low_bytes_io, u64 *rows_io,
-           bool *more_out)
+count_view(CountWalk *walk, PageView *view)
 {
+    Btree *map = &walk->tree->map;
+    Slice low = {walk->low, walk->low_bytes};
+    if (walk->right != NODE_PAGE_NONE) {
+        Err err = pool_view(map->file, walk->right, true, view);
+        if (err == OK) {
+            Node node = btree_node(map, view);
+            const NodeHead *head = node_head(node);
+            bool good = head->tree_id == map->tree_id && head->level == 0 &&
+                        (head->flags & NODE_FLAG_DEAD) == 0 &&
+                        slice_equal(node_fences(node).low, low) && pool_view_check(view);
+            if (LIKELY(good)) return OK;
+            (void)pool_view_end(view);
+        }
+    }
+    return btree_leaf_view(map, BTREE_AT, low, true, view);
+}
+
+/* Count one leaf, and go on to where the next begins.  *more_out: there is one. */
+static Err
+count_leaf(CountWalk *walk, bool *more_out)
+{
+    StoreTxn *txn = walk->txn;
     for (;;) {
         PageView view;
-        Slice at = {low, *low_bytes_io};
-        Err err = btree_leaf_view(&tree->map, BTREE_AT, at, true, &view);
+        Err err = count_view(walk, &view);
         if (err != OK) return err;
-        Node node = btree_node(&tree->map, &view);
+        Node node = btree_node(&walk->tree->map, &view);
         u64 lsn;
         u32 rows = node_head(node)->live;
         if (!row_leaf_stands(txn, node, &lsn)) {
-            rows = count_slots(txn, tree, node, txn->got.p, &lsn);
+            rows = count_slots(txn, walk->tree, node, txn->got.p, &lsn);
         }
         u8 high[STORE_KEY_BYTES_MAX];
         NodeFences fences = node_fences(node);
         size_t high_bytes = fences.has_high ? MIN_OF(fences.high.bytes, sizeof(high)) : 0;
         if (high_bytes > 0) memcpy(high, fences.high.p, high_bytes);
+        u32 right = node_head(node)->right;
         *more_out = fences.has_high;
         if (!pool_view_end(&view)) continue;
-        txn__raise_dep(txn, lsn);
-        *rows_io += rows;
-        memcpy(low, high, high_bytes);
-        *low_bytes_io = (u32)high_bytes;
+        walk->lsn = MAX_OF(walk->lsn, lsn);
+        walk->rows += rows;
+        walk->right = right;
+        walk->low_bytes = (u32)high_bytes;
+        if (high_bytes > 0) memcpy(walk->low, high, high_bytes);
         return OK;
     }
 }
@@ -230,17 +262,19 @@ store_count(StoreTxn *txn, TreeId tree_id, u64 *rows_out)
     }
     Err err = row_room(txn->store, &txn->got);
     if (err != OK) return txn__fail(txn, err, "out of memory");
-    u64 rows = 0;
-    u8 low[STORE_KEY_BYTES_MAX];
-    u32 low_bytes = 0;
+    CountWalk walk;
+    memset(&walk, 0, offsetof(CountWalk, low));
+    walk.txn = txn;
+    walk.tree = tree;
     for (bool more = true; more;) {
-        err = count_leaf(txn, tree, low, &low_bytes, &rows, &more);
+        err = count_leaf(&walk, &more);
         if (err != OK) return leaf_failed(txn, tree, err);
         if (UNLIKELY(rt_load_relaxed(&txn->interrupted) != 0)) {
             return txn__fail(txn, ERR_INTERRUPT, "interrupted");
         }
     }
-    *rows_out = rows;
+    txn__raise_dep(txn, walk.lsn);
+    *rows_out = walk.rows;
     return txn__usable(txn);
 }
 

@@ -815,6 +815,16 @@ writers_of(Node node)
     return (u64 *)(void *)(node.p + node_head(node)->writers_at);
 }
 
+const u64 *
+node_writers(Node node, u32 *count_out)
+{
+    const NodeHead *head = node_head(node);
+    u32 at = NODE_LOAD(head->writers_at), room = NODE_LOAD(head->writers_room);
+    bool good = at != 0 && room <= NODE_WRITERS_MAX && at + room * 8u <= node.bytes;
+    *count_out = good ? room : 0;
+    return (const u64 *)(const void *)(node.p + (good ? at & ~7u : 0));
+}
+
 u64
 node_writer_id(Node node, u8 index)
 {

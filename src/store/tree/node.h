@@ -177,6 +177,8 @@ u8 node_writer_find(Node node, u64 id);
 /* Add an id: its index, or NODE_WRITER_ASK_MAP when there is no room. */
 u8 node_writer_add(Node node, u64 id, u8 *scratch);
 u64 node_writer_id(Node node, u8 index);
+/* The table as an array, clamped to the page; its entries may race. */
+const u64 *node_writers(Node node, u32 *count_out);
 /* The writer is settled: its slots get writer 0, its entry is free. */
 void node_writer_settle(Node node, u8 index);
 /* The same for all writers whose bit (1 << index) is set, in one pass. */

@@ -178,6 +178,7 @@ settle_some(Store *store, TxnState *state, u64 budget)
 static bool
 snapshot_between(const u64 *snapshots, u64 count, u64 low, u64 high)
 {
+    if (PLANT(135)) count = MIN_OF(count, 1); /* Asks the oldest only. */
     for (u64 i = 0; i < count; i++) {
         if (snapshots[i] >= low) return snapshots[i] < high;
     }

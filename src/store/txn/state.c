@@ -74,6 +74,7 @@ txn_table_take(TxnTable *table, StoreTxn *txn, TxnState **state_out)
     TxnState *state = table->free_first;
     table->free_first = state->free_next;
     u64 serial = ++table->serial;
+    table->live++;
     rt_latch_release(&table->latch);
     ASSERT(rt_load_relaxed(&state->id) == 0);
     rt_store_release(&state->status, TXN_RUNNING);
@@ -105,5 +106,8 @@ txn_table_give(TxnTable *table, TxnState *state)
     rt_latch_acquire(&table->latch);
     state->free_next = table->free_first;
     table->free_first = state;
+    if (--table->live == 0) {
+        rt_store_release(&table->floor, (table->serial + 1) << TXN_ID_INDEX_BITS);
+    }
     rt_latch_release(&table->latch);
 }

@@ -71,7 +71,9 @@ typedef struct TxnTable {
     RtLatch latch; /* Guards the rest. */
     TxnState *free_first;
     u32 made; /* States that exist. */
+    u32 live; /* Those that have an id. */
     u64 serial;
+    RtU64 floor; /* Every id below has been given back: read without the latch. */
 } TxnTable;
 
 void txn_table_init(TxnTable *table);
@@ -100,6 +102,7 @@ typedef struct TxnSeen {
 static ALWAYS_INLINE TxnSeen
 txn_table_look(const TxnTable *table, u64 id)
 {
+    if (LIKELY(id < rt_load_acquire(&table->floor))) return (TxnSeen){0};
     TxnState *state = txn_table_at(table, (u32)(id & TXN_ID_INDEX_MASK));
     TxnSeen seen = {.state = state};
     if (rt_load_acquire(&state->id) != id) return (TxnSeen){0};

@@ -146,9 +146,9 @@ slot_remove(Undoing *u)
 static Before *
 insert_undo(Undoing *u, u64 id, u64 epoch)
 {
-    if (!u->exact || row_writer(u->store, u->tree, u->node, u->slot, u->key, u->hash) != id) {
-        return NULL;
-    }
+    if (!u->exact) return NULL;
+    bool ours = row_writer(u->store, u->tree, u->node, u->slot, u->key, u->hash) == id;
+    if (!ours && !PLANT(134)) return NULL; /* Else it removes what came after. */
     Before *marker = marker_unlink(u, id, epoch);
     slot_remove(u);
     return marker;

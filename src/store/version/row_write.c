@@ -226,6 +226,10 @@ slot_put(const RowTry *t, u8 writer)
     if (!t->exact) {
         return node_insert(t->node, t->slot, w->key, w->value, writer, w->slot_flags, scratch);
     }
+    if (PLANT(133) && w->is_delete && t->seen.state == w->txn->state) {
+        node_remove(t->node, t->slot); /* The row's lock goes with it. */
+        return true;
+    }
     const NodeSlot *slot = &node_slots(t->node)[t->slot];
     bool kept = (slot->flags & (NODE_SLOT_PADDED | NODE_SLOT_TOMBSTONE)) != 0;
     if (kept && t->seen.state == NULL) node_trim(t->node, t->slot);
