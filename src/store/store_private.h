@@ -126,6 +126,7 @@ struct Store {
     RtU64 last;           /* Newest commit timestamp; stored under the commit latch. */
     TxnState *queue_oldest, *queue_newest; /* Committed, not settled; commit latch. */
     TxnState *open_newest; /* The open set: who has written and not ended; commit latch. */
+    u64 full_lsn;          /* Of the last commit under FULL; commit latch. */
     RtU64 queue_length;
     RtU64 change_number;
 

@@ -26,10 +26,13 @@ settle__safe_ts(Store *store)
     u64 durable = store__durable(store);
     rt_latch_acquire(&store->commit_latch);
     u64 safe = rt_load_relaxed(&store->last);
-    for (const TxnState *state = store->queue_oldest; state != NULL; state = state->newer) {
-        if (rt_load_relaxed(&state->lsn) <= durable) continue;
-        safe = rt_load_relaxed(&state->status) - 1;
-        break;
+    /* Log positions rise with timestamps: those that are not durable stand at the new end, and the
+       first FULL one that is ends the search. */
+    const TxnState *state = store->full_lsn <= durable ? NULL : store->queue_newest;
+    for (; state != NULL; state = state->older) {
+        u64 lsn = rt_load_relaxed(&state->lsn);
+        if (lsn != 0 && lsn <= durable) break;
+        if (lsn != 0) safe = rt_load_relaxed(&state->status) - 1;
     }
     rt_latch_release(&store->commit_latch);
     return safe;

@@ -351,6 +351,7 @@ commit_publish(StoreTxn *txn, u64 lsn)
     u64 ts = rt_load_relaxed(&store->last) + 1;
     bool full = txn->sync == STORE_SYNC_FULL && store->wal != NULL;
     rt_store_release(&state->lsn, full ? lsn : 0);
+    if (full) store->full_lsn = lsn;
     open_set_leave(store, state);
     state->newer = NULL;
     state->older = store->queue_newest;

@@ -63,13 +63,14 @@ row__writer_index(Store *store, Node node, u64 id, u8 *scratch)
     if (LIKELY(index != 0)) return index;
     index = node_writer_add(node, id, scratch);
     if (LIKELY(index != NODE_WRITER_ASK_MAP)) return index;
-    if ((node_head(node)->flags & NODE_FLAG_ASKS) != 0) stop_asking(store, node);
     u32 settled = 0;
     for (u32 i = 1; i <= node_head(node)->writers_room; i++) {
         u64 other = node_writer_id(node, (u8)i);
         if (txn_table_look(&store->states, other).state == NULL) settled |= 1u << i;
     }
+    /* While nothing in the table is settled, hardly anything is that came later. */
     if (settled == 0) return NODE_WRITER_ASK_MAP;
+    if ((node_head(node)->flags & NODE_FLAG_ASKS) != 0) stop_asking(store, node);
     node_writers_settle(node, settled);
     return node_writer_add(node, id, scratch);
 }
