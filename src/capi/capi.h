@@ -8,6 +8,7 @@
 #pragma once
 
 #include "capi_rename.h" /* generated */
+#include "rt/word.h"
 #include "session/host_module.h"
 #include "session/session.h"
 #include "sqlite3.h"
@@ -44,7 +45,7 @@ struct sqlite3 {
     u32 magic;
     Session *session; /* NULL: opening failed. */
     ErrMsg error;     /* Of opening, and of API calls that never reached the session. */
-    bool own_error;   /* `error` is the last one, not the session's. */
+    RtU32 own_error;  /* 1: `error` is the last one, not the session's. */
     bool extended_codes;
     void *errmsg16;
     int (*busy)(void *, int);

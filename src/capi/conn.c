@@ -26,13 +26,28 @@ capi__code(const sqlite3 *db, int extended)
     return db->extended_codes ? extended : extended & 0xff;
 }
 
+/* The error is read and written under the session's lock: threads may share a connection. */
+static void
+lock_error(sqlite3 *db)
+{
+    if (db->session != NULL) session_lock(db->session);
+}
+
+static void
+unlock_error(sqlite3 *db)
+{
+    if (db->session != NULL) session_unlock(db->session);
+}
+
 int
 capi__result(sqlite3 *db, Err err)
 {
-    db->own_error = false;
+    rt_store_relaxed(&db->own_error, 0);
     if (err == OK) return SQLITE_OK;
+    lock_error(db);
     const ErrMsg *error = session_error(db->session);
     int code = error->err == ERR_HOST ? error->host_code : err_sqlite(err);
+    unlock_error(db);
     return capi__code(db, code);
 }
 
@@ -44,8 +59,10 @@ capi__fail(sqlite3 *db, Err err, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    lock_error(db);
     err_set(&db->error, err, "%s", text);
-    db->own_error = true;
+    rt_store_relaxed(&db->own_error, 1);
+    unlock_error(db);
     return capi__code(db, err_sqlite(err));
 }
 
@@ -208,7 +225,7 @@ sqlite3_open_v2(const char *file, sqlite3 **db_out, int flags, const char *vfs)
     }
     db->extended_codes = (flags & SQLITE_OPEN_EXRESCODE) != 0;
     Err err = open_session(db, file, flags);
-    db->own_error = err != OK;
+    rt_store_relaxed(&db->own_error, err != OK);
     if (err != OK) return capi__code(db, err_sqlite(err));
     SessionHooks hooks = *session_hooks(db->session);
     hooks.find_table_func = capi__find_table_func;
@@ -285,7 +302,8 @@ capi__close_zombie(sqlite3 *db)
 static const ErrMsg *
 last_error(const sqlite3 *db)
 {
-    return db->own_error || db->session == NULL ? &db->error : session_error(db->session);
+    return rt_load_relaxed(&db->own_error) != 0 || db->session == NULL ? &db->error
+                                                                       : session_error(db->session);
 }
 
 int
@@ -293,8 +311,11 @@ sqlite3_extended_errcode(sqlite3 *db)
 {
     if (db == NULL) return SQLITE_NOMEM;
     if (!capi__db_ok(db)) return SQLITE_MISUSE;
+    lock_error(db);
     const ErrMsg *error = last_error(db);
-    return error->err == ERR_HOST ? error->host_code : err_sqlite(error->err);
+    int code = error->err == ERR_HOST ? error->host_code : err_sqlite(error->err);
+    unlock_error(db);
+    return code;
 }
 
 int
@@ -309,8 +330,11 @@ sqlite3_errmsg(sqlite3 *db)
 {
     if (db == NULL) return err_text(ERR_NOMEM);
     if (!capi__db_ok(db)) return err_text(ERR_MISUSE);
+    lock_error(db);
     const ErrMsg *error = last_error(db);
-    return error->err == OK ? "not an error" : err_message(error);
+    const char *text = error->err == OK ? "not an error" : err_message(error);
+    unlock_error(db);
+    return text;
 }
 
 const void *
@@ -319,10 +343,12 @@ sqlite3_errmsg16(sqlite3 *db)
     static const u16 no_memory[] = {'o', 'u', 't', ' ', 'o', 'f', ' ',
                                     'm', 'e', 'm', 'o', 'r', 'y', 0};
     if (!capi__db_ok(db)) return no_memory;
+    lock_error(db);
     const char *text = sqlite3_errmsg(db);
     int bytes;
     mem_free(db->errmsg16);
     db->errmsg16 = capi__to_utf16(text, strlen(text), &bytes);
+    unlock_error(db);
     return db->errmsg16 == NULL ? no_memory : db->errmsg16;
 }
 
@@ -330,8 +356,11 @@ int
 sqlite3_error_offset(sqlite3 *db)
 {
     if (!capi__db_ok(db)) return -1;
+    lock_error(db);
     const ErrMsg *error = last_error(db);
-    return error->err == OK ? -1 : error->sql_offset;
+    int offset = error->err == OK ? -1 : error->sql_offset;
+    unlock_error(db);
+    return offset;
 }
 
 const char *

@@ -181,7 +181,7 @@ step_failed(sqlite3_stmt *stmt, Err err)
         err = stmt_step(stmt->stmt, &row);
     }
     if (err != OK) return capi__result(db, err);
-    db->own_error = false;
+    rt_store_relaxed(&db->own_error, 0);
     return row ? SQLITE_ROW : SQLITE_DONE;
 }
 
@@ -200,7 +200,7 @@ sqlite3_step(sqlite3_stmt *stmt)
         if (!row) capi__trace_end(stmt);
     }
     if (UNLIKELY(err != OK)) return step_failed(stmt, err);
-    stmt->db->own_error = false;
+    rt_store_relaxed(&stmt->db->own_error, 0);
     return row ? SQLITE_ROW : SQLITE_DONE;
 }
 

@@ -129,6 +129,6 @@ sqlite3_set_errmsg(sqlite3 *db, int code, const char *text)
         err_set(&db->error, ERR_HOST, "%s", text != NULL ? text : sqlite3_errstr(code));
         db->error.host_code = code;
     }
-    db->own_error = true;
+    rt_store_relaxed(&db->own_error, 1);
     return SQLITE_OK;
 }

@@ -309,12 +309,12 @@ session_lock(Session *session)
 {
     RtTask *self = rt_self();
     /* A host function that calls back runs as the session's own task. */
-    if (self == &session->task || (session->lock_depth > 0 && session->lock_owner == self)) {
+    if (self == &session->task || rt_load_relaxed(&session->lock_owner) == self) {
         session->lock_depth++;
         return;
     }
     rt_mutex_lock(&session->lock);
-    session->lock_owner = self;
+    rt_store_relaxed(&session->lock_owner, self);
     session->lock_depth = 1;
 }
 
@@ -323,7 +323,7 @@ session_unlock(Session *session)
 {
     ASSERT(session->lock_depth > 0);
     if (--session->lock_depth > 0) return;
-    session->lock_owner = NULL;
+    rt_store_relaxed(&session->lock_owner, NULL);
     rt_mutex_unlock(&session->lock);
 }
 

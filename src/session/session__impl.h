@@ -74,7 +74,7 @@ struct Session {
     struct RtProcess *process;
     SessionOptions options;
     RtMutex lock;
-    RtTask *lock_owner;
+    RtPtr lock_owner; /* RtTask; only the owner itself makes something of it. */
     u32 lock_depth;
     RtTask task;       /* Entered while a call runs; interrupts go to it. */
     RtU32 interrupted; /* Calls inside when the interrupt came see it until they end. */
