@@ -13,7 +13,7 @@ SLT_DATA      ?= ../shared/slt
 T             ?=
 SEED          ?=
 
-.PHONY: all setup run test check asan ubsan tsan clients torture soak slt sqlite-files sim sim-long rt-torture arm64 fuzz bench fmt install clean help
+.PHONY: all setup run test check asan ubsan tsan clients torture soak slt sqlite-files sim sim-long rt-torture arm64 fuzz fuzz-sql bench fmt install clean help
 .NOTPARALLEL:
 
 all: build-release ## optimised weft, weftd, libweft.so, libsqlite3.so.0 in build/release
@@ -83,6 +83,11 @@ arm64: setup ## what can run of the runtime on arm64 (cross compiler and qemu-us
 
 fuzz: setup ## fuzz one decoder: T=name, for SECONDS=60 (needs clang)
 	@tools/fuzz.sh "$(T)" "$(or $(SECONDS),60)"
+
+fuzz-sql: build-release ## STATEMENTS=50000 random statements on Weft and on SQLite, from seed FIRST=1
+	@tools/peer.sh build/peer
+	@fuzz/diff.py --weft build/release/libsqlite3.so.0 --sqlite build/peer/libsqlite3.so \
+	    --statements $(or $(STATEMENTS),50000) --first $(or $(FIRST),1)
 
 bench: build-release ## measure beside SQLite
 	@bench/run build/release $(T)

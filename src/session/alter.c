@@ -275,6 +275,8 @@ alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
     err = ddl__check_table(ddl, table);
     bool drops = ast->kind == AST_ALTER_DROP_COLUMN;
     if (err != OK) return drops ? table_after_drop(ddl, err, table) : err;
+    if (drops) err = ddl__check_indexes(ddl, table);
+    if (err != OK) return err;
     if (drops) return bind_schema(ddl, &nothing, " after drop column");
     if (ast->kind != AST_ALTER_ADD_COLUMN) return bind_schema(ddl, &nothing, " after rename");
     return check_added_column(ddl, table, checks);

@@ -55,19 +55,36 @@ row_compare(Binder *b, PlanOp op, const ExprList *left, const ExprList *right, S
     return e;
 }
 
+/* x IN (): FALSE, and with NOT: TRUE; SQLite forgets x. */
+static bool
+is_empty_in(const AstExpr *ast)
+{
+    return ast->kind == AST_EXPR_IN && ast->u.in->kind == AST_IN_LIST && ast->u.in->list.count == 0;
+}
+
+/* Is it the word TRUE, or FALSE, or what stands for one? */
+static bool
+is_truth_word(const AstExpr *ast, bool *is_true_out)
+{
+    *is_true_out = (ast->flags & AST_FLAG_NOT) != 0;
+    if (is_empty_in(ast)) return true;
+    if (ast->kind != AST_EXPR_COLUMN || ast->u.column.qualifier != NULL ||
+        ast->u.column.name.quote != AST_QUOTE_NONE || (ast->flags & AST_FLAG_PARENS) != 0)
+        return false;
+    Slice name = ast->u.column.name.text;
+    *is_true_out = slice_equal_nocase(name, SLICE_LITERAL("true"));
+    return *is_true_out || slice_equal_nocase(name, SLICE_LITERAL("false"));
+}
+
 /* x IS TRUE, unless TRUE is the name of a column. */
 static PlanExpr *
 truth_test(Binder *b, const AstExpr *ast, bool *is_test_out)
 {
     *is_test_out = false;
+    bool is_true;
     const AstExpr *right = ast->u.binary.right;
     if (ast->op != AST_BINARY_IS && ast->op != AST_BINARY_IS_NOT) return NULL;
-    if (right->kind != AST_EXPR_COLUMN || right->u.column.qualifier != NULL ||
-        right->u.column.name.quote != AST_QUOTE_NONE || (right->flags & AST_FLAG_PARENS) != 0)
-        return NULL;
-    bool is_true = slice_equal_nocase(right->u.column.name.text, SLICE_LITERAL("true"));
-    if (!is_true && !slice_equal_nocase(right->u.column.name.text, SLICE_LITERAL("false")))
-        return NULL;
+    if (!is_truth_word(right, &is_true)) return NULL;
     *is_test_out = true;
     PlanExpr *left = bind__expr(b, ast->u.binary.left);
     PlanExpr *value = left == NULL ? NULL : bind__expr(b, right);
@@ -206,7 +223,6 @@ in_list(Binder *b, const AstExpr *ast, const ExprList *x)
 {
     const AstIn *in = ast->u.in;
     bool not = (ast->flags & AST_FLAG_NOT) != 0;
-    if (in->list.count == 0) return bind__const(b, cell_int(not ? 1 : 0), ast->span);
     if (x->count != 1) return in_rows(b, ast, x);
     PlanExpr *e = bind__new(b, PX_IN_LIST, in->list.count + 1, ast->span);
     if (e == NULL) return NULL;
@@ -286,6 +302,9 @@ bind__in(Binder *b, const AstExpr *ast)
 {
     const AstIn *in = ast->u.in;
     ExprList x = {0};
+    if (is_empty_in(ast)) {
+        return bind__const(b, cell_int((ast->flags & AST_FLAG_NOT) != 0 ? 1 : 0), ast->span);
+    }
     if (!bind__vector(b, in->operand, &x)) return NULL;
     if (in->kind == AST_IN_LIST) return in_list(b, ast, &x);
     AstSelect *select = in->kind == AST_IN_SELECT ? in->select : select_star(b, in);

@@ -48,11 +48,32 @@ bind__table_source(Binder *b, const TableDef *table, const char *name)
     return source;
 }
 
+/* A column of affinity REAL gives REALs, also where an arm of the compound has integers. */
+static bool
+make_reals(Binder *b, Query *query)
+{
+    for (u32 i = 0; query->arm_count > 1 && i < query->column_count; i++) {
+        if (query->column[i].affinity != AFFINITY_REAL) continue;
+        for (u32 a = 0; a < query->arm_count; a++) {
+            PlanExpr **at = &query->arm[a]->results.items[i];
+            if ((*at)->affinity == AFFINITY_REAL) continue;
+            PlanExpr *e = bind__new(b, PX_AFFINITY, 1, (Span){0, 0});
+            if (e == NULL) return false;
+            e->arg[0] = *at;
+            e->affinity = AFFINITY_REAL;
+            bind__finish(e);
+            *at = e;
+        }
+    }
+    return true;
+}
+
 Source *
 bind__query_source(Binder *b, Query *query, const char *name)
 {
     Source *source = bind__source_new(b, SOURCE_QUERY, name);
     if (source == NULL || !source_columns(b, source, query->column_count)) return NULL;
+    if (!make_reals(b, query)) return NULL;
     source->query = query;
     source->column = query->column;
     return source;
@@ -214,6 +235,7 @@ cte_source(Binder *b, Cte *cte, const char *name)
     cte->uses++;
     Source *source = bind__source_new(b, SOURCE_CTE, name);
     if (source == NULL || !source_columns(b, source, query->column_count)) return NULL;
+    if (!make_reals(b, query)) return NULL;
     source->cte = cte;
     source->query = query;
     source->column = cte->column;

@@ -416,8 +416,8 @@ type_mask(const PlanExpr *e)
     }
 }
 
-/* The columns of the whole: names of the first arm, affinity where all arms agree with it, the
-   leftmost collation. */
+/* The columns of the whole: names of the first arm, affinity of the first arm that has one where
+   all arms agree with it, the leftmost collation. */
 static bool
 query_columns(Binder *b, Query *query)
 {
@@ -434,7 +434,11 @@ query_columns(Binder *b, Query *query)
         for (u32 a = 0; a < query->arm_count; a++) {
             Core *core = query->arm[a];
             const PlanExpr *e = core->results.items[i];
-            if (a > 0) mask |= type_mask(e);
+            /* What the arm that speaks holds itself does not count. */
+            bool speaks = e->affinity != AFFINITY_NONE &&
+                          (a == 0 || column->affinity == AFFINITY_NONE);
+            if (speaks) column->affinity = e->affinity;
+            if (!speaks) mask |= type_mask(e);
             if (column->collation == NULL) column->collation = core->column[i].collation;
         }
         if (column->affinity == AFFINITY_TEXT && (mask & 1) != 0) column->affinity = AFFINITY_BLOB;

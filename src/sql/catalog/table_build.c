@@ -622,5 +622,9 @@ catalog__table_build(const UnitContext *context, Arena *arena, Slice sql, const 
     if (ast->without_rowid && !build.has_primary_key) {
         return fail(&build, "PRIMARY KEY missing on table %s", table->name, "");
     }
+    for (u16 i = 0; table->strict && i < table->column_count; i++) {
+        ColumnDef *column = &table->column[i];
+        if (column->primary_key && i != table->rowid_column) column->not_null = true;
+    }
     return OK;
 }

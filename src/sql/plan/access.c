@@ -448,10 +448,8 @@ probe_fits(const Chooser *c, const Probe *probe, const IndexColumn *column, cons
         carried = column->collation;
         if (!affinity_fits(probe->affinity, affinity)) return false;
     }
-    /* Collations matter for text only. */
-    if (affinity >= AFFINITY_NUMERIC && probe->kind != PROBE_IN_SUB &&
-        (probe->affinity >= AFFINITY_NUMERIC))
-        return true;
+    /* Also of a column of numbers, which may hold text that is none; a rowid never does. */
+    if (column->column == COLUMN_ROWID && expr == NULL) return true;
     if (probe->value->op == PX_CONST && probe->value->u.constant.type == CELL_NULL) return true;
     return bind__collation_or_binary(carried) == bind__collation_or_binary(probe->collation);
 }
@@ -745,7 +743,7 @@ is_bound_constant(const Chooser *c, const Access *access, const PlanExpr *expr,
         if (probe->kind != PROBE_EQ && probe->kind != PROBE_IS) continue;
         /* Equal under one collation is not yet equal under another. */
         bool same = bind__collation_or_binary(probe->collation) == collation ||
-                    probe->affinity >= AFFINITY_NUMERIC;
+                    probe->column == COLUMN_ROWID;
         if (same && bind__equal(probe->key, expr)) return true;
     }
     return false;
@@ -827,9 +825,7 @@ order_prefix(const Chooser *c, const Access *access, bool *backwards_out)
         if (!wants_column(c, &want, column, expr)) return 0;
         bool turn = want.desc != desc;
         if (decided && turn != backwards) return 0;
-        bool is_number = column != COLUMN_EXPR &&
-                         (column == COLUMN_ROWID ||
-                          c->source->table->column[column].affinity >= AFFINITY_INTEGER);
+        bool is_number = column == COLUMN_ROWID || column == c->source->table->rowid_column;
         if (collation != want.collation && !is_number) return 0;
         bool never_null = column == COLUMN_ROWID || column == c->source->table->rowid_column ||
                           (column != COLUMN_EXPR && c->source->table->column[column].not_null);

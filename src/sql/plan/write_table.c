@@ -136,7 +136,8 @@ bind_defaults(Binder *b, Target *target)
     write->default_expr = KEEP_ARRAY(b, PlanExpr *, table->column_count);
     if (write->default_expr == NULL) return false;
     for (u32 i = 0; i < table->column_count; i++) {
-        const char *sql = table->column[i].default_sql;
+        /* Whoever does not name the rowid gets a new one, whatever its default says. */
+        const char *sql = i == table->rowid_column ? NULL : table->column[i].default_sql;
         if (sql == NULL) continue;
         PlanExpr *e = bind__schema_expr(b, NULL, bind__text(sql), "DEFAULT", true);
         write->default_expr[i] = e == NULL ? NULL : plan__lower(b, e, NULL);
