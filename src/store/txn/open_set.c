@@ -82,14 +82,10 @@ Err
 open_set_undo(Store *store, const TxnState *state, u64 cut,
               Err (*each)(void *arg, const OpenUndo *undo), void *arg)
 {
-    UndoWalk walk = undo_walk(&state->undo);
+    UndoWalk walk = undo_walk_up_to(&state->undo, cut);
     const UndoChunk *chunk;
     const UndoEntry *entry;
     Err err = OK;
-    while (walk.chunk != NULL && walk.chunk->epoch > cut) {
-        walk.chunk = walk.chunk->older;
-        walk.entry = walk.chunk == NULL ? NULL : undo_chunk_last(walk.chunk);
-    }
     while (err == OK && (entry = undo_walk_next(&walk, &chunk)) != NULL) {
         u32 undone = rt_load_relaxed(&entry->undone);
         if (undone != 0 && chunk->epoch + undone - 1 <= cut) continue;
@@ -99,7 +95,9 @@ open_set_undo(Store *store, const TxnState *state, u64 cut,
             undo.key = undo_key(entry);
         } else if (entry->kind == UNDO_BEFORE) {
             const Before *before = undo_before(entry);
-            if (before_is(before, BEFORE_UNDONE) && before->undone <= cut) continue;
+            /* Acquire: with the mark comes its epoch. */
+            bool is_undone = (rt_load_acquire(&before->flags) & BEFORE_UNDONE) != 0;
+            if (is_undone && before->undone <= cut) continue;
             undo.key = before_key(before);
             undo.image = before_image(before);
             undo.slot_flags = before->slot_flags;

@@ -104,6 +104,16 @@ undo_walk(const UndoLog *log)
     return walk;
 }
 
+UndoWalk
+undo_walk_up_to(const UndoLog *log, u64 epoch)
+{
+    const UndoChunk *chunk = newest_chunk(log);
+    while (chunk != NULL && chunk->epoch > epoch) {
+        chunk = chunk->older;
+    }
+    return (UndoWalk){.chunk = chunk, .entry = chunk == NULL ? NULL : undo_chunk_last(chunk)};
+}
+
 const UndoEntry *
 undo_walk_next(UndoWalk *walk, const UndoChunk **chunk_out)
 {

@@ -86,6 +86,9 @@ undo_chunk_last(const UndoChunk *chunk)
     return (const UndoEntry *)(const void *)(chunk->bytes + chunk->last);
 }
 UndoWalk undo_walk(const UndoLog *log);
+/* The same for what was written up to an epoch, while the owner goes on: it has left those chunks.
+ */
+UndoWalk undo_walk_up_to(const UndoLog *log, u64 epoch);
 const UndoEntry *undo_walk_next(UndoWalk *walk, const UndoChunk **chunk_out);
 
 void undo_reset(UndoLog *log); /* Empty; keeps a chunk. */
