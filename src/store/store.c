@@ -216,8 +216,12 @@ no_place(void *arg, u32 page_id, u64 place)
 u32
 store__page_bytes_of(const StoreOptions *options)
 {
-    u32 bytes = options->page_bytes == 0 ? PAGE_BYTES_DEFAULT : options->page_bytes;
-    return MIN_OF(MAX_OF(bytes, PAGE_BYTES_MIN), NODE_BYTES_MAX);
+    u32 wanted = options->page_bytes == 0 ? PAGE_BYTES_DEFAULT : options->page_bytes;
+    u32 bytes = PAGE_BYTES_MIN;
+    while (bytes < wanted && bytes < NODE_BYTES_MAX) {
+        bytes *= 2;
+    }
+    return bytes;
 }
 
 Err

@@ -55,8 +55,9 @@ typedef enum StoreLevel {
 typedef struct StoreOptions {
     bool in_memory; /* No file at all; `path` only names it (NULL: private). */
     bool read_only;
-    bool create;    /* Make the file when it is missing. */
-    u32 page_bytes; /* At creation: 0 (16384) or a power of two from 4096 to 65536. */
+    bool create; /* Make the file when it is missing. */
+    /* At creation: 0 (16384) or a power of two from 8192 to 65536; others become the next one. */
+    u32 page_bytes;
     u64 pool_bytes; /* 0: default. */
 } StoreOptions;
 
