@@ -14,7 +14,7 @@ typedef struct CapiMutex {
     int id;
     RtMutex mutex;
     RtPtr owner; /* rt_runner() */
-    u32 depth; /* The owner's. */
+    u32 depth;   /* The owner's. */
 } CapiMutex;
 
 typedef struct CapiProcess {

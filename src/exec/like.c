@@ -8,7 +8,7 @@
 #include "exec/like.h"
 
 #ifdef __SSE2__
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 bool
