@@ -204,12 +204,9 @@ list_not_null(ExecWrite *w)
     const TableDef *table = w->table;
     w->not_null = ARENA_NEW_ARRAY(&w->exec->arena, u16, table->column_count + 1u);
     if (w->not_null == NULL) return exec__fail(w->exec, ERR_NOMEM, NULL);
-    for (u32 round = 0; round < 2; round++) {
-        for (u16 c = 0; c < table->column_count; c++) {
-            if (!table->column[c].not_null || c == table->rowid_column) continue;
-            if ((table->column[c].generated != 0) != (round == 1)) continue;
-            w->not_null[w->not_null_count++] = c;
-        }
+    for (u16 c = 0; c < table->column_count; c++) {
+        if (!table->column[c].not_null || c == table->rowid_column) continue;
+        w->not_null[w->not_null_count++] = c;
     }
     return OK;
 }

@@ -224,24 +224,24 @@ write__generate(ExecWrite *w, Cell *row, bool virtual_only)
 
 /* ---- NOT NULL and CHECK ---- */
 
-/* One column that is NULL and must not be. */
+/*
+ * One column that is NULL and must not be.  In the first pass REPLACE puts the default in; what is
+ * NULL then fails in the second pass, behind the errors of all other columns.
+ */
 static Err
-null_found(ExecWrite *w, u16 c, bool second_pass, bool *replaced_out, bool *ignore_out)
+null_found(ExecWrite *w, u16 c, u8 action, bool first_pass, bool *replaced_out, bool *ignore_out)
 {
     const ColumnDef *column = &w->table->column[c];
-    u8 action = write__conflict(w, column->not_null_conflict);
     if (action == CONFLICT_IGNORE) {
         *ignore_out = true;
         return OK;
     }
-    if (action == CONFLICT_REPLACE && !second_pass && column->generated == 0 &&
-        w->default_expr != NULL && w->default_expr[c] != NULL) {
+    if (action == CONFLICT_REPLACE && first_pass && w->default_expr != NULL &&
+        w->default_expr[c] != NULL) {
         Cell *cell = &w->fresh.cell[c];
-        Err err = exec__eval(w->exec, w->default_expr[c], NULL, cell);
-        if (err == OK) err = write__store_affinity(w, c, cell);
-        if (err != OK) return err;
         *replaced_out = true;
-        if (cell->type != CELL_NULL) return OK;
+        Err err = exec__eval(w->exec, w->default_expr[c], NULL, cell);
+        return err == OK ? write__store_affinity(w, c, cell) : err;
     }
     if (action == CONFLICT_REPLACE) action = CONFLICT_ABORT;
     write__set_undo(w, action);
@@ -249,15 +249,18 @@ null_found(ExecWrite *w, u16 c, bool second_pass, bool *replaced_out, bool *igno
                       w->table->name, column->name);
 }
 
+/* The second pass looks at what the first could not know: generated columns, replaced values. */
 static Err
-check_not_null(ExecWrite *w, bool generated, bool second_pass, bool *replaced_out, bool *ignore_out)
+check_not_null(ExecWrite *w, bool first_pass, bool *replaced_out, bool *ignore_out)
 {
     for (u16 i = 0; i < w->not_null_count; i++) {
         u16 c = w->not_null[i];
         if (w->fresh.cell[c].type != CELL_NULL) continue;
-        if ((w->table->column[c].generated != 0) != generated) continue;
+        bool generated = w->table->column[c].generated != 0;
         if (w->op == WRITE_UPDATE && !generated && !w->sets->changed[c]) continue;
-        Err err = null_found(w, c, second_pass, replaced_out, ignore_out);
+        u8 action = write__conflict(w, w->table->column[c].not_null_conflict);
+        if (first_pass ? generated : !generated && action != CONFLICT_REPLACE) continue;
+        Err err = null_found(w, c, action, first_pass, replaced_out, ignore_out);
         if (err != OK || *ignore_out) return err;
     }
     return OK;
@@ -293,10 +296,10 @@ write__check_row(ExecWrite *w, bool *ignore_out)
 {
     *ignore_out = false;
     bool replaced = false;
-    Err err = check_not_null(w, false, false, &replaced, ignore_out);
+    Err err = check_not_null(w, true, &replaced, ignore_out);
     if (err == OK && !*ignore_out && replaced) err = write__generate(w, w->fresh.cell, false);
-    if (err == OK && !*ignore_out && w->plan->generated_count > 0) {
-        err = check_not_null(w, true, true, &replaced, ignore_out);
+    if (err == OK && !*ignore_out && (replaced || w->plan->generated_count > 0)) {
+        err = check_not_null(w, false, &replaced, ignore_out);
     }
     if (err == OK && !*ignore_out) err = check_expressions(w, ignore_out);
     return err;

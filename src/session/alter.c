@@ -4,6 +4,8 @@
 #include "session/ddl__impl.h"
 #include "session/virtual__impl.h"
 
+#include <stdlib.h>
+
 /* Existing rows must pass the constraints that came with the new column. */
 static Err
 check_added_column(Ddl *ddl, const TableDef *table, u32 checks_before)
@@ -88,21 +90,77 @@ bind_view(Ddl *ddl, const PlanContext *context, const TableDef *view)
 }
 
 static Err
-bind_triggers(Ddl *ddl, const PlanContext *context, const Catalog *catalog, const TableDef *table,
-              const char *after)
+bind_trigger(Ddl *ddl, const PlanContext *context, const Catalog *catalog, const TableDef *table,
+             const TriggerDef *trigger, const char *after)
 {
-    const TriggerDef *const *list = NULL;
-    u32 count = catalog_triggers(catalog, table, &list);
-    for (u32 i = count; i-- > 0;) {
-        Err err = plan_check_trigger(context, table, list[i], table->database == 1, &ddl->msg);
+    Err err = plan_check_trigger(context, table, trigger, table->database == 1, &ddl->msg);
+    if (err == OK) return OK;
+    const char *name = context->notes->failed_in;
+    bool elsewhere = name != NULL && catalog_find_table(catalog, SLICE(name, strlen(name))) != NULL;
+    if (elsewhere) return error_in(ddl, err, "view", name, after);
+    return error_in(ddl, err, "trigger", trigger->name, after);
+}
+
+/* A view, or a trigger of a table. */
+typedef struct Bound {
+    i64 schema_row;
+    const TableDef *table;
+    const TriggerDef *trigger; /* NULL: the view. */
+} Bound;
+
+static int
+compare_bound(const void *a, const void *b)
+{
+    i64 x = ((const Bound *)a)->schema_row, y = ((const Bound *)b)->schema_row;
+    return x < y ? -1 : x > y;
+}
+
+/* All views and triggers of a catalog in the order of sqlite_schema. */
+static Err
+list_bound(const Catalog *catalog, Arena *arena, Bound **list_out, u32 *count_out)
+{
+    const TriggerDef *const *trigger = NULL;
+    u32 tables = catalog == NULL ? 0 : catalog_table_count(catalog), total = tables, count = 0;
+    for (u32 i = 0; i < tables; i++)
+        total += catalog_triggers(catalog, catalog_table_at(catalog, i), &trigger);
+    Bound *list = ARENA_NEW_ARRAY(arena, Bound, total + 1);
+    if (list == NULL) return ERR_NOMEM;
+    for (u32 i = 0; i < tables; i++) {
+        const TableDef *table = catalog_table_at(catalog, i);
+        if (table->is_view) list[count++] = (Bound){table->schema_row, table, NULL};
+        u32 triggers = catalog_triggers(catalog, table, &trigger);
+        for (u32 k = 0; k < triggers; k++)
+            list[count++] = (Bound){trigger[k]->schema_row, table, trigger[k]};
+    }
+    qsort(list, count, sizeof(*list), compare_bound);
+    *list_out = list;
+    *count_out = count;
+    return OK;
+}
+
+static Err
+bind_database(Ddl *ddl, const PlanContext *context, const Catalog *catalog, const char *after)
+{
+    Arena arena;
+    Bound *list = NULL;
+    u32 count = 0;
+    arena_init(&arena, NULL);
+    Err err = list_bound(catalog, &arena, &list, &count);
+    if (err != OK) err = ddl__fail(ddl, err);
+    for (u32 i = 0; err == OK && i < count; i++) {
+        const TableDef *table = list[i].table;
+        context->notes->failed_in = NULL;
+        if (list[i].trigger != NULL) {
+            err = bind_trigger(ddl, context, catalog, table, list[i].trigger, after);
+            continue;
+        }
+        err = bind_view(ddl, context, table);
         if (err == OK) continue;
         const char *name = context->notes->failed_in;
-        bool elsewhere = name != NULL &&
-                         catalog_find_table(catalog, SLICE(name, strlen(name))) != NULL;
-        if (elsewhere) return error_in(ddl, err, "view", name, after);
-        return error_in(ddl, err, "trigger", list[i]->name, after);
+        err = error_in(ddl, err, "view", name != NULL ? name : table->name, after);
     }
-    return OK;
+    arena_free(&arena);
+    return err;
 }
 
 /* Every view and trigger of the database, and of temp, must mean something. */
@@ -119,21 +177,8 @@ bind_schema(Ddl *ddl, UseFinder *finder, const char *after)
     for (u32 pass = 0; pass < 2; pass++) {
         u32 database = pass == 0 ? ddl->database : 1;
         if (pass == 1 && (ddl->database == 1 || view.count < 2)) break;
-        const Catalog *catalog = view.db[database].catalog;
-        u32 tables = catalog == NULL ? 0 : catalog_table_count(catalog);
-        for (u32 i = 0; i < tables; i++) {
-            const TableDef *table = catalog_table_at(catalog, i);
-            notes.failed_in = NULL;
-            Err err = table->is_view ? bind_view(ddl, &context, table) : OK;
-            if (err != OK) {
-                const char *name = notes.failed_in != NULL ? notes.failed_in : table->name;
-                return error_in(ddl, err, "view", name, after);
-            }
-        }
-        for (u32 i = 0; i < tables; i++) {
-            Err err = bind_triggers(ddl, &context, catalog, catalog_table_at(catalog, i), after);
-            if (err != OK) return err;
-        }
+        Err err = bind_database(ddl, &context, view.db[database].catalog, after);
+        if (err != OK) return err;
     }
     return finder->out_of_memory ? ddl__fail(ddl, ERR_NOMEM) : OK;
 }
@@ -167,16 +212,6 @@ rename_column(Ddl *ddl, const TableDef *table, const AstAlter *ast, Catalog **ca
         if (err != OK) err = ddl__fail(ddl, err);
     }
     arena_free(&arena);
-    return err;
-}
-
-static Err
-table_after_drop(Ddl *ddl, Err err, const TableDef *table)
-{
-    char *text = mem_strdup(err_message(session_error(ddl->session)));
-    err = session_set_error(ddl->session, err, "error in table %s after drop column: %s",
-                            table->name, text == NULL ? "" : text);
-    mem_free(text);
     return err;
 }
 
@@ -238,7 +273,15 @@ alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
     u32 checks = table->check_count;
     UseFinder nothing = {0};
     Err err = table->is_view || table->is_virtual ? OK : ddl__lock(ddl, table);
-    bool names_change = ast->kind == AST_ALTER_RENAME_TABLE || ast->kind == AST_ALTER_DROP_COLUMN;
+    bool drops = ast->kind == AST_ALTER_DROP_COLUMN;
+    bool names_change = ast->kind == AST_ALTER_RENAME_TABLE || drops;
+    if (err == OK && drops) {
+        u32 column;
+        err = ddl_check_dropped(&ddl->context, table, ast, &column);
+        if (err != OK) return ddl__fail(ddl, err);
+        ddl->context.check_table = ddl__check_unnamed_table;
+        ddl->context.check_arg = ddl;
+    }
     if (err == OK && names_change && !table->is_view) err = bind_schema(ddl, &nothing, "");
     if (err != OK) return err;
     switch (ast->kind) {
@@ -272,11 +315,12 @@ alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
     }
     mem_free(old_name);
     if (err != OK) return err;
-    err = ddl__check_table(ddl, table);
-    bool drops = ast->kind == AST_ALTER_DROP_COLUMN;
-    if (err != OK) return drops ? table_after_drop(ddl, err, table) : err;
-    if (drops) err = ddl__check_indexes(ddl, table);
-    if (err != OK) return err;
+    err = drops ? ddl__check_indexes(ddl, table) : ddl__check_unnamed_table(ddl, table);
+    if (err != OK && drops) return err;
+    if (err != OK && ast->kind == AST_ALTER_ADD_COLUMN) {
+        return error_in(ddl, err, "table", table->name, " after add column");
+    }
+    if (err != OK) return ddl__fail(ddl, err);
     if (drops) return bind_schema(ddl, &nothing, " after drop column");
     if (ast->kind != AST_ALTER_ADD_COLUMN) return bind_schema(ddl, &nothing, " after rename");
     return check_added_column(ddl, table, checks);

@@ -127,13 +127,14 @@ check_expr(Ddl *ddl, const PlanContext *context, const TableDef *table, const ch
     Err err = plan_bind_table_expr(context, &arena, table, SLICE(sql, strlen(sql)), use, &expr,
                                    &ddl->msg);
     arena_free(&arena);
-    return err == OK ? OK : ddl__fail(ddl, err);
+    return err;
 }
 
-/* Expressions of the new table must mean something. */
+/* The message stays in ddl->msg. */
 Err
-ddl__check_table(Ddl *ddl, const TableDef *table)
+ddl__check_unnamed_table(void *arg, const TableDef *table)
 {
+    Ddl *ddl = arg;
     CatalogView view;
     PlanContext context;
     session__catalog_view(ddl->session, &view);
@@ -150,6 +151,14 @@ ddl__check_table(Ddl *ddl, const TableDef *table)
     for (u32 i = 0; err == OK && i < table->check_count; i++)
         err = check_expr(ddl, &context, table, table->check[i].sql, PLAN_USE_CHECK);
     return err;
+}
+
+/* Expressions of the new table must mean something. */
+Err
+ddl__check_table(Ddl *ddl, const TableDef *table)
+{
+    Err err = ddl__check_unnamed_table(ddl, table);
+    return err == OK ? OK : ddl__fail(ddl, err);
 }
 
 static Err
@@ -173,7 +182,8 @@ ddl__check_indexes(Ddl *ddl, const TableDef *table)
     for (u32 i = table->index_count; i-- > 0;) {
         Err err = check_index(ddl, &context, table, table->index[i]);
         if (err == OK) continue;
-        char *text = mem_strdup(err_message(session_error(ddl->session)));
+        char *text = mem_strdup(err_message(&ddl->msg));
+        err_clear(&ddl->msg);
         err = session_set_error(ddl->session, err, "error in index %s after drop column: %s",
                                 table->index[i]->name, text == NULL ? "" : text);
         mem_free(text);

@@ -26,6 +26,8 @@ MUST_CHECK Err ddl__lock(Ddl *ddl, const TableDef *table);
 void ddl__done(Ddl *ddl, Catalog *catalog);
 /* Expressions of the table must mean something. */
 MUST_CHECK Err ddl__check_table(Ddl *ddl, const TableDef *table);
+/* The same for DdlContext.check_table; arg: Ddl. */
+MUST_CHECK Err ddl__check_unnamed_table(void *arg, const TableDef *table);
 MUST_CHECK Err ddl__check_indexes(Ddl *ddl, const TableDef *table);
 /* Run a statement inside the change; *row_out: it gave a row. */
 MUST_CHECK Err ddl__run_counted(Ddl *ddl, const char *sql, bool *row_out);

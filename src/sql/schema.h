@@ -131,6 +131,7 @@ typedef struct TableDef {
     u16 foreign_key_count;
     ForeignKeyDef *foreign_key;
     const char *sql;    /* CREATE text as stored. */
+    i64 schema_row;     /* Its row of sqlite_schema. */
     u64 schema_lock_no; /* For store_txn_lock_schema. */
     u32 version;        /* Catalog version at which this definition appeared. */
     bool has_stat;      /* sqlite_stat1 speaks of it: */

@@ -148,7 +148,12 @@ script_next(Script *script, Record *record_out)
     record.line = script->line_number[at < end ? at : end - 1];
     record.kind = at < end ? kind_of(word[0]) : RECORD_UNKNOWN;
     u32 sql_end = end;
-    if (record.kind == RECORD_STATEMENT) record.expect_error = strcmp(word[1], "error") == 0;
+    record.error_text = "";
+    if (record.kind == RECORD_STATEMENT) {
+        record.expect_error = strcmp(word[1], "error") == 0;
+        const char *text = strstr(script->line[at], "error ");
+        if (record.expect_error && text != NULL) record.error_text = text + strlen("error ");
+    }
     if (record.kind == RECORD_QUERY) {
         snprintf(record.types, sizeof(record.types), "%s", word[1]);
         snprintf(record.sort, sizeof(record.sort), "%s", *word[2] != 0 ? word[2] : "nosort");

@@ -23,11 +23,12 @@ typedef struct Record {
     u32 line;     /* Of the head, from 1. */
     bool skipped; /* By its conditions, for the engine asked about. */
     bool expect_error;
-    char types[256]; /* QUERY: one letter a column. */
-    char sort[16];   /* QUERY: nosort, rowsort or valuesort. */
-    char label[21];  /* QUERY: cut to 20 bytes; "" if none. */
-    char *sql;       /* Lines joined by LF, NUL-terminated; in the script's memory. */
-    char **expected; /* QUERY: lines of the expected result. */
+    const char *error_text; /* What the message must contain; "" for any. */
+    char types[256];        /* QUERY: one letter a column. */
+    char sort[16];          /* QUERY: nosort, rowsort or valuesort. */
+    char label[21];         /* QUERY: cut to 20 bytes; "" if none. */
+    char *sql;              /* Lines joined by LF, NUL-terminated; in the script's memory. */
+    char **expected;        /* QUERY: lines of the expected result. */
     u32 expected_count;
 } Record;
 

@@ -283,6 +283,9 @@ statement_run(Run *run, const Record *record)
     bool failed = run->engine->exec(run->db, record->sql, NULL, NULL, &message) != 0;
     if (failed && !record->expect_error)
         fail(run, record, "statement failed", message != NULL ? message : "");
+    if (failed && record->expect_error &&
+        strstr(message != NULL ? message : "", record->error_text) == NULL)
+        fail(run, record, "another error was expected", message != NULL ? message : "");
     if (!failed && record->expect_error) fail(run, record, "statement should have failed", "");
     run->engine->free(message);
 }

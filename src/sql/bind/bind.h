@@ -45,6 +45,13 @@ typedef enum SourceKind {
     SOURCE_ROW        /* The row of a write, excluded, a table expression's row: given cells. */
 } SourceKind;
 
+/* What the columns of OLD and NEW, and of excluded, do not bring to a comparison. */
+typedef enum SourceBare {
+    SOURCE_BARE_NOT,
+    SOURCE_BARE_AFFINITY, /* OLD and NEW: no affinity, but for the rowid's. */
+    SOURCE_BARE_ALL       /* excluded: neither affinity nor collation. */
+} SourceBare;
+
 /* A column as a query offers it to the outside. */
 typedef struct QueryColumn {
     const char *name;
@@ -65,6 +72,7 @@ struct Source {
     bool nullable; /* Rows of NULLs may stand in for it (outer joins). */
     bool not_indexed;
     bool view_body; /* SOURCE_QUERY made of a view. */
+    u8 bare;        /* SourceBare */
     u32 number;     /* In the statement. */
     Core *core;
     u32 index;              /* In core->source. */

@@ -159,6 +159,21 @@ bind_virtual(Binder *b, Source *source, u32 column)
     return source->generated[column] != NULL;
 }
 
+/* What a column of a table brings to comparisons. */
+static void
+stamp_column(PlanExpr *e, const Source *source, const TableDef *table, u32 column)
+{
+    const ColumnDef *def = &table->column[column];
+    e->affinity = def->affinity;
+    /* Expressions over columns that are computed at each read carry their class. */
+    e->collation = bind__collation_or_binary(def->collation);
+    if (source->bare == SOURCE_BARE_NOT) return;
+    bool is_rowid = column == table->rowid_column;
+    e->affinity = is_rowid && source->bare == SOURCE_BARE_AFFINITY ? AFFINITY_INTEGER
+                                                                   : AFFINITY_NONE;
+    if (source->bare == SOURCE_BARE_ALL) e->collation = NULL;
+}
+
 PlanExpr *
 bind__column(Binder *b, Source *source, u32 column, Span span)
 {
@@ -174,7 +189,7 @@ bind__column(Binder *b, Source *source, u32 column, Span span)
     e->flags |= PX_FLAG_READS_ROW;
     if (named == COLUMN_ROWID) e->flags |= PX_FLAG_ROWID_NAME;
     if (column == COLUMN_ROWID) {
-        e->affinity = AFFINITY_INTEGER;
+        e->affinity = source->bare == SOURCE_BARE_ALL ? AFFINITY_NONE : AFFINITY_INTEGER;
         source->used[source->column_count] = 1;
         return e;
     }
@@ -183,10 +198,7 @@ bind__column(Binder *b, Source *source, u32 column, Span span)
         !bind_virtual(b, source, column))
         return NULL;
     if (table != NULL) {
-        e->affinity = table->column[column].affinity;
-        e->collation = table->column[column].collation;
-        /* Expressions over columns that are computed at each read carry their class. */
-        if (e->collation == NULL) e->collation = &collation_binary;
+        stamp_column(e, source, table, column);
     } else {
         e->affinity = source->column[column].affinity;
         e->collation = source->column[column].collation;

@@ -131,8 +131,8 @@ ddl_add_column(DdlContext *ddl, const TableDef *table, const AstAlter *alter, Ca
 
 /* ---- DROP COLUMN ---- */
 
-static Err
-check_dropped(DdlContext *ddl, const TableDef *table, const AstAlter *alter, u32 *column_out)
+Err
+ddl_check_dropped(DdlContext *ddl, const TableDef *table, const AstAlter *alter, u32 *column_out)
 {
     Slice name = alter->column.text;
     if (table->is_view) {
@@ -236,7 +236,7 @@ ddl_drop_column(DdlContext *ddl, const TableDef *table, const AstAlter *alter, C
 {
     *new_out = NULL;
     u32 at = 0;
-    Err err = check_dropped(ddl, table, alter, &at);
+    Err err = ddl_check_dropped(ddl, table, alter, &at);
     if (err != OK) return err;
     CatalogUnit *before = catalog__unit_of(ddl->old, text_slice(table->name));
     CatalogUnit *unit = NULL;

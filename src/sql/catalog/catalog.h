@@ -26,6 +26,7 @@ typedef struct TriggerDef {
     u8 event; /* AstTriggerEvent */
     u16 of_count;
     const char **of_column; /* UPDATE OF */
+    i64 schema_row;         /* Its row of sqlite_schema. */
 } TriggerDef;
 
 /* What a catalog needs to know of its surroundings; borrowed, must outlive the catalog. */
@@ -130,6 +131,10 @@ typedef struct DdlContext {
     Slice sql;           /* The statement's text, which the tree's spans refer to. */
     bool reserved_names; /* Names that begin with sqlite_ are allowed. */
     ErrMsg *msg;
+    /* ddl_drop_column(): do the expressions of the changed table, which is not yet in a catalog,
+       mean something?  Asked before its indexes are read; the message goes to `msg`. */
+    Err (*check_table)(void *arg, const TableDef *table);
+    void *check_arg;
 } DdlContext;
 
 MUST_CHECK Err ddl_create_table(DdlContext *ddl, const AstCreateTable *ast, Catalog **new_out);
@@ -155,6 +160,9 @@ MUST_CHECK Err ddl_drop_index(DdlContext *ddl, const IndexDef *index, Catalog **
    views, triggers and foreign keys of other tables that name the table. */
 MUST_CHECK Err ddl_add_column(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
                               Catalog **new_out);
+/* May the column be dropped, as far as the table itself says?  *column_out: its number. */
+MUST_CHECK Err ddl_check_dropped(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
+                                 u32 *column_out);
 MUST_CHECK Err ddl_drop_column(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
                                Catalog **new_out);
 /* SET and DROP NOT NULL, ADD CHECK, DROP CONSTRAINT.  Whether rows pass is the caller's to see. */

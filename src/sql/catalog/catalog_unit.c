@@ -67,6 +67,7 @@ add_table(const UnitContext *context, CatalogUnit *unit, const SchemaRow *row)
         .is_system = strncmp(row->name, "sqlite_", 7) == 0,
         .rowid_column = COLUMN_ROWID,
         .sql = row->sql,
+        .schema_row = row->rowid,
         .schema_lock_no = row->tree,
         .version = context->version,
     };
@@ -81,6 +82,8 @@ add_table(const UnitContext *context, CatalogUnit *unit, const SchemaRow *row)
     if (ast->kind == AST_STMT_CREATE_VIRTUAL)
         return catalog__virtual_build(&unit->arena, ast->text, ast->u.create_virtual, table);
     err = catalog__table_build(context, &unit->arena, ast->text, ast->u.create_table, table);
+    if (err == OK && context->check_table != NULL)
+        err = context->check_table(context->check_arg, table);
     if (err != OK && err != ERR_NOMEM) return malformed(context, row, NULL);
     return err;
 }
@@ -131,6 +134,7 @@ add_trigger(const UnitContext *context, CatalogUnit *unit, const SchemaRow *row)
         .time = (u8)source->time,
         .event = (u8)source->event,
         .of_count = (u16)source->columns.count,
+        .schema_row = row->rowid,
     };
     trigger->of_column = ARENA_NEW_ARRAY(&unit->arena, const char *, trigger->of_count + 1u);
     if (trigger->of_column == NULL) return ERR_NOMEM;

@@ -39,6 +39,8 @@ typedef struct UnitContext {
     bool creating; /* Check names and meaning as CREATE does; stored text is taken as it is. */
     const char *after_what; /* ALTER: for messages; else NULL. */
     ErrMsg *msg;
+    Err (*check_table)(void *arg, const TableDef *table); /* With after_what; may be NULL. */
+    void *check_arg;
 } UnitContext;
 
 /* Build a unit from its rows (copied).  Automatic indexes without a row get TREE_NONE. */

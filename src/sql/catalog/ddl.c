@@ -147,6 +147,10 @@ catalog__unit_rebuild(DdlContext *ddl, const SchemaRow *row, u32 row_count, cons
 {
     UnitContext context = unit_context(ddl);
     context.after_what = after_what;
+    if (after_what != NULL) {
+        context.check_table = ddl->check_table;
+        context.check_arg = ddl->check_arg;
+    }
     return catalog__unit_build(&context, row, row_count, unit_out);
 }
 

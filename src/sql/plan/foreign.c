@@ -269,6 +269,9 @@ plan_text(Binder *b, const Action *a, const Buf *text, Plan *plan)
     Binder inner;
     plan__inner_begin(b, &inner, plan, sql);
     inner.scope = plan__row_scope(b, a->parent, a->old_reg, true, true);
+    /* Children are found as the check finds their parents: with the parent's affinity. */
+    for (u32 i = 0; inner.scope != NULL && i < inner.scope->row_count; i++)
+        inner.scope->row[i]->bare = SOURCE_BARE_NOT;
     inner.fixed_schema = a->child->schema;
     inner.fixed_is_temp = false;
     if (inner.scope != NULL) (void)plan__any(&inner, ast);

@@ -431,7 +431,8 @@ plan_list(Binder *b, Core *core, FromList *list, const ExprList *where, Env *out
         bool right = (join->unit[steps[i].unit].join & AST_JOIN_RIGHT) != 0;
         Layout *layout = NULL;
         plan__choose_method(b, join, layout_mask(join, *layout_out), &steps[i]);
-        if (right && !steps[i].hash) {
+        /* Rows that ON refuses are wanted too: all are read. */
+        if (right) {
             steps[i].access = (Access){.low = -1, .high = -1, .covering = true};
             steps[i].access.rows = join->unit[steps[i].unit].rows;
         }

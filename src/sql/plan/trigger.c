@@ -87,7 +87,8 @@ plan__row_scope(Binder *b, const TableDef *table, u32 old_reg, bool has_old, boo
         Source *source = bind__table_source(b, table, names[i]);
         if (source == NULL) return NULL;
         source->kind = SOURCE_ROW;
-        source->no_rowid = table->without_rowid;
+        source->bare = SOURCE_BARE_AFFINITY;
+        source->no_rowid = table->without_rowid || table->is_view;
         source->base_reg = (i32)(old_reg + i * (table->column_count + 1u));
         scope->row[scope->row_count++] = source;
     }

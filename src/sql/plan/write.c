@@ -13,35 +13,23 @@ visible_columns(const TableDef *table)
     return count;
 }
 
-/* Which cell of the source goes to which column. */
+/* The columns that the statement names, before anything else of it is looked at.  ALTER TABLE only
+   asks what the names mean, so there a wrong one is passed over. */
 static bool
-map_columns(Binder *b, Target *target, const AstInsert *ast, u32 values)
+name_columns(Binder *b, Target *target, const AstInsert *ast)
 {
     const TableDef *table = target->table;
     PlanWrite *write = target->write;
+    bool notes_only = b->ctx->notes != NULL;
     write->value_cell = KEEP_ARRAY(b, i32, table->column_count + 1u);
     if (write->value_cell == NULL) return false;
     for (u32 i = 0; i <= table->column_count; i++)
         write->value_cell[i] = -1;
-    if (ast->columns.count == 0) {
-        if (ast->select != NULL && values != visible_columns(table)) {
-            bind__fail(b, ERR_SQL, "table %s has %u columns but %u values were supplied",
-                       table->name, visible_columns(table), values);
-            return false;
-        }
-        i32 cell = 0;
-        for (u32 i = 0; ast->select != NULL && i < table->column_count; i++) {
-            if (table->column[i].generated == 0 && !table->column[i].hidden)
-                write->value_cell[i] = cell++;
-        }
-    } else if (ast->select != NULL && values != ast->columns.count) {
-        bind__fail(b, ERR_SQL, "%u values for %u columns", values, ast->columns.count);
-        return false;
-    }
     for (u32 i = 0; i < ast->columns.count; i++) {
         const AstName *name = &ast->columns.items[i];
         i32 column = bind__find_column(b, target->source, name->text, true);
         if (b->err != OK) return false;
+        if (column < 0 && notes_only) continue;
         if (column < 0) {
             bind__fail_at(b, name->span, "table %s has no column named %.*s", table->name,
                           (int)name->text.bytes, name->text.p);
@@ -50,6 +38,7 @@ map_columns(Binder *b, Target *target, const AstInsert *ast, u32 values)
         bind__note(b, target->source, name, column);
         u32 place = column == COLUMN_ROWID ? table->column_count : (u32)column;
         if (column != COLUMN_ROWID && table->column[column].generated != 0) {
+            if (notes_only) continue;
             bind__fail_at(b, name->span, "cannot INSERT into generated column \"%s\"",
                           table->column[column].name);
             return false;
@@ -58,6 +47,30 @@ map_columns(Binder *b, Target *target, const AstInsert *ast, u32 values)
             place = table->rowid_column;
         /* A column named twice takes its first value. */
         if (write->value_cell[place] < 0) write->value_cell[place] = (i32)i;
+    }
+    return true;
+}
+
+/* Which cell of the source goes to which column, where none was named; and their number. */
+static bool
+map_columns(Binder *b, Target *target, const AstInsert *ast, u32 values)
+{
+    const TableDef *table = target->table;
+    if (ast->select == NULL || b->ctx->notes != NULL) return true;
+    u32 wanted = ast->columns.count == 0 ? visible_columns(table) : ast->columns.count;
+    if (values != wanted && ast->columns.count > 0) {
+        bind__fail(b, ERR_SQL, "%u values for %u columns", values, wanted);
+        return false;
+    }
+    if (values != wanted) {
+        bind__fail(b, ERR_SQL, "table %s has %u columns but %u values were supplied", table->name,
+                   wanted, values);
+        return false;
+    }
+    i32 cell = 0;
+    for (u32 i = 0; ast->columns.count == 0 && i < table->column_count; i++) {
+        if (table->column[i].generated == 0 && !table->column[i].hidden)
+            target->write->value_cell[i] = cell++;
     }
     return true;
 }
@@ -139,6 +152,7 @@ upsert_target(Binder *b, Target *target, const AstUpsert *ast, PlanUpsert *out)
         out->index = table->index[i];
         return true;
     }
+    if (b->ctx->notes != NULL) return b->err == OK;
     bind__fail(b, ERR_SQL,
                "ON CONFLICT clause does not match any PRIMARY KEY or UNIQUE constraint");
     return false;
@@ -151,6 +165,7 @@ plan_upsert(Binder *b, Target *target, const AstUpsert *ast, PlanUpsert *out)
     Source *excluded = bind__table_source(b, table, "excluded");
     if (excluded == NULL) return false;
     excluded->kind = SOURCE_ROW;
+    excluded->bare = SOURCE_BARE_ALL;
     excluded->no_rowid = table->without_rowid;
     Source *list[1] = {target->source};
     Scope scope = {.source = list, .source_count = 1};
@@ -200,12 +215,11 @@ static bool
 insert_source(Binder *b, Target *target, const AstInsert *ast)
 {
     PlanWrite *write = target->write;
+    if (!name_columns(b, target, ast)) return false;
     if (ast->select == NULL) {
         write->source = plan__node(b, PLAN_ONE_ROW, 0);
-        return write->source != NULL && map_columns(b, target, ast, 0);
+        return write->source != NULL;
     }
-    u32 uses = b->plan->table_count;
-    (void)uses;
     Query *query = bind__select(b, ast->select);
     if (query == NULL) return false;
     if (!map_columns(b, target, ast, query->column_count)) return false;

@@ -75,7 +75,7 @@ view_has_trigger(const Binder *b, const TableDef *view, u8 kind)
 bool
 plan__may_change(Binder *b, const TableDef *table, u8 kind)
 {
-    if (!table->is_view || view_has_trigger(b, table, kind)) return true;
+    if (!table->is_view || b->ctx->notes != NULL || view_has_trigger(b, table, kind)) return true;
     bind__fail(b, ERR_SQL, "cannot modify %s because it is a view", table->name);
     return false;
 }
@@ -315,11 +315,16 @@ plan__target_table_parts(Binder *b, Target *target)
 
 /* ---- SET ---- */
 
+/* The column that SET names; SET_NOTHING: none, and ALTER TABLE does not mind. */
+#define SET_NOTHING (-2)
+
 static i32
 set_column(Binder *b, Target *target, const AstName *name)
 {
+    bool notes_only = b->ctx->notes != NULL;
     i32 column = bind__find_column(b, target->source, name->text, true);
     if (b->err != OK) return -1;
+    if (column < 0 && notes_only) return SET_NOTHING;
     if (column < 0) {
         bind__fail_at(b, name->span, "no such column: %.*s", (int)name->text.bytes, name->text.p);
         return -1;
@@ -329,6 +334,7 @@ set_column(Binder *b, Target *target, const AstName *name)
     if (column == COLUMN_ROWID)
         return table->rowid_column != COLUMN_ROWID ? table->rowid_column : COLUMN_ROWID;
     if (table->column[column].generated != 0) {
+        if (notes_only) return SET_NOTHING;
         bind__fail_at(b, name->span, "cannot UPDATE generated column \"%s\"",
                       table->column[column].name);
         return -1;
@@ -376,6 +382,7 @@ plan__bind_sets(Binder *b, Target *target, const AstSets *sets, SetList *out)
         }
         for (u32 k = 0; k < values.count; k++) {
             i32 column = set_column(b, target, &set->columns.items[k]);
+            if (column == SET_NOTHING) continue;
             if (column < 0 || !set_push(b, out, (u16)column, values.items[k])) return false;
         }
     }
