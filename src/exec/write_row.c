@@ -78,7 +78,9 @@ load_values(ExecWrite *w, const Cell *source)
             err = exec__eval(w->exec, w->default_expr[c], NULL, &row[c]);
         }
         if (LIKELY(err == OK && stores_as_is(table->column[c].affinity, &row[c]))) continue;
-        if (err == OK && c != table->rowid_column) err = write__store_affinity(w, c, &row[c]);
+        /* What goes into a view is for its triggers, as it is. */
+        if (err == OK && c != table->rowid_column && !table->is_view)
+            err = write__store_affinity(w, c, &row[c]);
         if (err != OK) return err;
     }
     i32 at = plan->value_cell[table->column_count];

@@ -4,8 +4,6 @@
 #include "session/ddl__impl.h"
 #include "session/virtual__impl.h"
 
-#include <stdlib.h>
-
 /* Existing rows must pass the constraints that came with the new column. */
 static Err
 check_added_column(Ddl *ddl, const TableDef *table, u32 checks_before)
@@ -132,7 +130,7 @@ list_bound(const Catalog *catalog, Arena *arena, Bound **list_out, u32 *count_ou
         for (u32 k = 0; k < triggers; k++)
             list[count++] = (Bound){trigger[k]->schema_row, table, trigger[k]};
     }
-    qsort(list, count, sizeof(*list), compare_bound);
+    sort_items(list, count, sizeof(*list), compare_bound);
     *list_out = list;
     *count_out = count;
     return OK;
@@ -280,6 +278,7 @@ alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
         err = ddl_check_dropped(&ddl->context, table, ast, &column);
         if (err != OK) return ddl__fail(ddl, err);
         ddl->context.check_table = ddl__check_unnamed_table;
+        ddl->context.check_index = ddl__check_index;
         ddl->context.check_arg = ddl;
     }
     if (err == OK && names_change && !table->is_view) err = bind_schema(ddl, &nothing, "");
@@ -315,8 +314,7 @@ alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
     }
     mem_free(old_name);
     if (err != OK) return err;
-    err = drops ? ddl__check_indexes(ddl, table) : ddl__check_unnamed_table(ddl, table);
-    if (err != OK && drops) return err;
+    err = drops ? OK : ddl__check_unnamed_table(ddl, table); /* Drops have been checked. */
     if (err != OK && ast->kind == AST_ALTER_ADD_COLUMN) {
         return error_in(ddl, err, "table", table->name, " after add column");
     }

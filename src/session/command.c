@@ -161,35 +161,20 @@ ddl__check_table(Ddl *ddl, const TableDef *table)
     return err == OK ? OK : ddl__fail(ddl, err);
 }
 
-static Err
-check_index(Ddl *ddl, const PlanContext *context, const TableDef *table, const IndexDef *index)
-{
-    Err err = check_expr(ddl, context, table, index->where_sql, PLAN_USE_PARTIAL);
-    for (u32 i = 0; err == OK && i < index->key_columns; i++) {
-        err = check_expr(ddl, context, table, index->column[i].expr_sql, PLAN_USE_INDEX);
-    }
-    return err;
-}
-
-/* Also what its indexes say, now that a column is gone. */
+/* For DdlContext.check_index. */
 Err
-ddl__check_indexes(Ddl *ddl, const TableDef *table)
+ddl__check_index(void *arg, const TableDef *table, const IndexDef *index)
 {
+    Ddl *ddl = arg;
     CatalogView view;
     PlanContext context;
     session__catalog_view(ddl->session, &view);
     session__plan_context(ddl->session, &view, &context);
-    for (u32 i = table->index_count; i-- > 0;) {
-        Err err = check_index(ddl, &context, table, table->index[i]);
-        if (err == OK) continue;
-        char *text = mem_strdup(err_message(&ddl->msg));
-        err_clear(&ddl->msg);
-        err = session_set_error(ddl->session, err, "error in index %s after drop column: %s",
-                                table->index[i]->name, text == NULL ? "" : text);
-        mem_free(text);
-        return err;
+    Err err = check_expr(ddl, &context, table, index->where_sql, PLAN_USE_PARTIAL);
+    for (u32 i = 0; err == OK && i < index->key_columns; i++) {
+        err = check_expr(ddl, &context, table, index->column[i].expr_sql, PLAN_USE_INDEX);
     }
-    return OK;
+    return err;
 }
 
 /* Run a statement inside the change; *row_out: it gave a row. */

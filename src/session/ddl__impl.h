@@ -28,7 +28,7 @@ void ddl__done(Ddl *ddl, Catalog *catalog);
 MUST_CHECK Err ddl__check_table(Ddl *ddl, const TableDef *table);
 /* The same for DdlContext.check_table; arg: Ddl. */
 MUST_CHECK Err ddl__check_unnamed_table(void *arg, const TableDef *table);
-MUST_CHECK Err ddl__check_indexes(Ddl *ddl, const TableDef *table);
+MUST_CHECK Err ddl__check_index(void *arg, const TableDef *table, const IndexDef *index);
 /* Run a statement inside the change; *row_out: it gave a row. */
 MUST_CHECK Err ddl__run_counted(Ddl *ddl, const char *sql, bool *row_out);
 MUST_CHECK Err ddl__run(Ddl *ddl, const char *sql);

@@ -588,19 +588,11 @@ cte_columns(Binder *b, Cte *cte, const Query *query)
     return true;
 }
 
-static Query *
-recursive_select(Binder *b, Cte *cte, u32 steps)
+static bool
+recursive_steps(Binder *b, Cte *cte, Query *query, const AstSelect *ast)
 {
-    AstSelect *ast = cte->ast->select;
-    WithScope *with = b->with;
-    if (!bind__with_push(b, ast->with)) return NULL;
-    Query *query = bind__query_new(b, ast->count);
-    if (query == NULL) return NULL;
-    query->is_recursive = true;
-    query->cte = cte;
-    query->initial_count = ast->count - steps;
-    bool good = bind_arms(b, query, ast, 0, query->initial_count) && query_columns(b, query) &&
-                cte_columns(b, cte, query);
+    bool good = true;
+    query->arm_count = query->initial_count; /* It may be the second time. */
     for (u32 i = query->initial_count; good && i < ast->count; i++) {
         cte->recursive_step = true;
         cte->self_refs = 0;
@@ -615,6 +607,36 @@ recursive_select(Binder *b, Cte *cte, u32 steps)
         }
         cte->recursive_step = false;
     }
+    return good;
+}
+
+/* Give the columns the affinity that all arms together say, inside of the recursion too. */
+static bool
+recursive_affinity(Binder *b, Cte *cte, Query *query, const AstSelect *ast)
+{
+    bool changed = false;
+    if (!query_columns(b, query)) return false;
+    for (u32 i = 0; i < query->column_count; i++) {
+        changed = changed || cte->column[i].affinity != query->column[i].affinity;
+        cte->column[i].affinity = query->column[i].affinity;
+    }
+    return !changed || recursive_steps(b, cte, query, ast);
+}
+
+static Query *
+recursive_select(Binder *b, Cte *cte, u32 steps)
+{
+    AstSelect *ast = cte->ast->select;
+    WithScope *with = b->with;
+    if (!bind__with_push(b, ast->with)) return NULL;
+    Query *query = bind__query_new(b, ast->count);
+    if (query == NULL) return NULL;
+    query->is_recursive = true;
+    query->cte = cte;
+    query->initial_count = ast->count - steps;
+    bool good = bind_arms(b, query, ast, 0, query->initial_count) && query_columns(b, query) &&
+                cte_columns(b, cte, query) && recursive_steps(b, cte, query, ast) &&
+                recursive_affinity(b, cte, query, ast);
     good = good && finish_query(b, query, ast);
     b->with = with;
     return good ? query : NULL;

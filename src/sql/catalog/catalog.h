@@ -132,8 +132,10 @@ typedef struct DdlContext {
     bool reserved_names; /* Names that begin with sqlite_ are allowed. */
     ErrMsg *msg;
     /* ddl_drop_column(): do the expressions of the changed table, which is not yet in a catalog,
-       mean something?  Asked before its indexes are read; the message goes to `msg`. */
+       or of one of its indexes mean something?  Asked in the order of sqlite_schema; the message
+       goes to `msg`. */
     Err (*check_table)(void *arg, const TableDef *table);
+    Err (*check_index)(void *arg, const TableDef *table, const IndexDef *index);
     void *check_arg;
 } DdlContext;
 

@@ -111,6 +111,8 @@ add_index(const UnitContext *context, CatalogUnit *unit, const SchemaRow *row)
     if (err != OK) return err;
     err = catalog__index_build(context, &unit->arena, ast->text, ast->u.create_index, unit->table,
                                index);
+    if (err == OK && context->check_index != NULL)
+        err = context->check_index(context->check_arg, unit->table, index);
     if (err == OK) err = catalog__table_add_index(&unit->arena, unit->table, index);
     if (err != OK && err != ERR_NOMEM) return malformed(context, row, NULL);
     return err;

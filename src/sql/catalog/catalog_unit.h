@@ -39,7 +39,9 @@ typedef struct UnitContext {
     bool creating; /* Check names and meaning as CREATE does; stored text is taken as it is. */
     const char *after_what; /* ALTER: for messages; else NULL. */
     ErrMsg *msg;
-    Err (*check_table)(void *arg, const TableDef *table); /* With after_what; may be NULL. */
+    /* With after_what: of DdlContext, may be NULL. */
+    Err (*check_table)(void *arg, const TableDef *table);
+    Err (*check_index)(void *arg, const TableDef *table, const IndexDef *index);
     void *check_arg;
 } UnitContext;
 

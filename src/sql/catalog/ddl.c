@@ -149,6 +149,7 @@ catalog__unit_rebuild(DdlContext *ddl, const SchemaRow *row, u32 row_count, cons
     context.after_what = after_what;
     if (after_what != NULL) {
         context.check_table = ddl->check_table;
+        context.check_index = ddl->check_index;
         context.check_arg = ddl->check_arg;
     }
     return catalog__unit_build(&context, row, row_count, unit_out);

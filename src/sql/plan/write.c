@@ -241,11 +241,10 @@ plan__insert(Binder *b, const AstInsert *ast)
         return false;
     Target target = {0};
     /* The source is bound before the target counts as used, so that reading it shows. */
-    if (!plan__may_change(b, table, WRITE_INSERT)) return false;
     Target early = {.table = table};
     Query *view = NULL;
     if (table->is_view) early.table = plan__view_table(b, table, &view);
-    if (early.table == NULL) return false;
+    if (early.table == NULL || !plan__may_change(b, table, WRITE_INSERT)) return false;
     early.source = bind__table_source(b, early.table, table->name);
     early.write = KEEP_NEW(b, PlanWrite);
     if (early.source == NULL || early.write == NULL) return false;

@@ -91,6 +91,7 @@ plan__target_init(Binder *b, Target *target, const TableDef *table, const AstTar
         Query *query = NULL;
         target->table = plan__view_table(b, table, &query);
         if (target->table == NULL || name == NULL) return false;
+        if (!plan__may_change(b, table, kind)) return false;
         target->source = bind__query_source(b, query, name);
     } else {
         target->source = name == NULL ? NULL : bind__table_source(b, table, name);
