@@ -24,6 +24,37 @@ read_arg(const Cell *cell, i64 standard, bool *null_out)
     return cell_to_int(cell);
 }
 
+/* Leave out what is outside of the limits; row numbers stay those of the whole series. */
+static void
+narrow(Series *series, const Cell *low, const Cell *high)
+{
+    bool null = false, none = low != NULL && (low->type == CELL_TEXT || low->type == CELL_BLOB);
+    i64 least = read_arg(low, I64_MIN, &null), greatest = I64_MAX;
+    if (high == NULL || high->type <= CELL_REAL) greatest = read_arg(high, I64_MAX, &null);
+    if (null || none || least > greatest) series->left = 0;
+    if (series->left == 0) return;
+    bool up = series->step > 0;
+    u64 step = up ? (u64)series->step : 0 - (u64)series->step;
+    i64 from = up ? least : greatest, to = up ? greatest : least;
+    if (up ? to < series->start : to > series->start) {
+        series->left = 0;
+        return;
+    }
+    u64 reach = up ? (u64)to - (u64)series->start : (u64)series->start - (u64)to;
+    if (reach / step < series->left - 1) series->left = reach / step + 1;
+    if (up ? from <= series->start : from >= series->start) return;
+    u64 gap = up ? (u64)from - (u64)series->start : (u64)series->start - (u64)from;
+    u64 skip = gap / step + (gap % step != 0);
+    if (skip >= series->left) {
+        series->left = 0;
+        return;
+    }
+    series->left -= skip;
+    series->rowid = (i64)skip;
+    u64 last = (u64)series->start + (skip - 1) * (u64)series->step;
+    series->value = (i64)last;
+}
+
 static Err
 start(TableCall *call, const Cell *const *arg)
 {
@@ -45,6 +76,7 @@ start(TableCall *call, const Cell *const *arg)
     u64 step = up ? (u64)series->step : 0 - (u64)series->step;
     u64 steps = distance / step;
     series->left = steps == U64_MAX ? U64_MAX : steps + 1;
+    narrow(series, arg[3], arg[4]);
     return OK;
 }
 
@@ -86,6 +118,7 @@ const TableFunc func__series = {.name = "generate_series",
                                 .column = COLUMNS,
                                 .column_count = COUNT_OF(COLUMNS),
                                 .hidden_from = COLUMN_START,
+                                .has_limits = true,
                                 .flags = FUNC_FALLIBLE | FUNC_INNOCUOUS,
                                 .state_bytes = sizeof(Series),
                                 .start = start,

@@ -145,10 +145,13 @@ struct TableFunc {
     const char *const *column;
     u16 column_count;
     u16 hidden_from;
-    u32 flags; /* FuncFlags: FALLIBLE, INNOCUOUS */
+    bool has_limits; /* start() gets two more: the least and the greatest wanted column 0. */
+    u32 flags;       /* FuncFlags: FALLIBLE, INNOCUOUS */
     u32 state_bytes;
     /* Begin, or begin again with other arguments.  arg[i] is the hidden column hidden_from + i,
-       NULL if it is not given; the cells need not outlive the call. */
+       NULL if it is not given; the cells need not outlive the call.  Limits only narrow: they may
+       be of any type, compare as numbers, NULL cells match no row; rows beyond them are no error.
+     */
     Err (*start)(TableCall *call, const Cell *const *arg);
     /* Go to the first, then to the next row; *row_out false: there is none. */
     Err (*next)(TableCall *call, bool *row_out);

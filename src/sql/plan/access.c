@@ -860,8 +860,8 @@ plan__choose_access(Binder *b, Join *join, u32 unit, u64 done, Access *best_out,
     if (want_order) *ordered_out = *best_out;
     if (u->source == NULL || u->source->kind != SOURCE_TABLE) {
         Access scan = {.low = -1, .high = -1, .covering = true};
-        scan.rows = u->rows;
-        scan.cost = u->rows * COST_ROW;
+        scan.rows = plan__func_rows(join, unit, done);
+        scan.cost = scan.rows * COST_ROW;
         scan.rows *= filter_part(&c, &scan);
         *best_out = scan;
         return;

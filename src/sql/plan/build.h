@@ -170,6 +170,12 @@ f64 plan__table_rows(Binder *b, const TableDef *table);
 
 /* ---- join.c ---- */
 
+/* A hidden column of a table-valued function that a term gives. */
+typedef struct FuncArg {
+    const PlanExpr *value; /* Bound; NULL: none. */
+    u32 term;
+} FuncArg;
+
 struct Unit {
     FromItem *item;
     Source *source; /* NULL: a nested join */
@@ -190,6 +196,7 @@ struct Unit {
     } * choice[4];
     u32 choice_next;
     struct OrUnion *or_union; /* OR terms that look-ups can serve. */
+    FuncArg *func_arg;        /* Table-valued functions: by hidden column. */
     HostTerm *host_term;      /* Virtual tables. */
     u32 host_term_count, host_term_capacity;
 };
@@ -258,7 +265,12 @@ bool plan__left_is_inner(const Core *core, const FromItem *item, const ExprList 
 
 /* Sources that the arguments read. */
 u64 plan__func_needs(const Core *core, const Source *source);
-PlanNode *plan__table_func(Binder *b, Join *join, u32 unit, Env *outside);
+/* Find the terms that give hidden columns, once all other needs are known; adds to the needs. */
+bool plan__func_bind(Binder *b, Join *join, u32 unit);
+/* Its rows, or those of any unit that is no table, with the sources in `done` at hand. */
+f64 plan__func_rows(const Join *join, u32 unit, u64 done);
+/* `done`: the sources at hand. */
+PlanNode *plan__table_func(Binder *b, Join *join, u32 unit, u64 done, Env *outside);
 
 /* ---- decorrelate.c ---- */
 

@@ -260,6 +260,18 @@ explain_node(Explain *x, const PlanNode *node, i64 parent)
     explain_below(x, node, parent);
 }
 
+/* What is written: one row of VALUES has no words of its own, only its subqueries have. */
+static void
+explain_written(Explain *x, const PlanNode *source)
+{
+    if (source == NULL || source->kind == PLAN_ONE_ROW) return;
+    if (source->kind == PLAN_VALUES && source->u.values.row_count == 1) {
+        explain_list(x, source->u.values.row[0], source->columns, 0);
+        return;
+    }
+    explain_node(x, source, 0);
+}
+
 bool
 plan__explain(Binder *b)
 {
@@ -267,7 +279,7 @@ plan__explain(Binder *b)
     Plan *plan = b->plan;
     x.shown = BIND_ARRAY(b, bool, plan->material_count);
     if (x.shown == NULL) return false;
-    if (plan->write != NULL) explain_node(&x, plan->write->source, 0);
+    if (plan->write != NULL) explain_written(&x, plan->write->source);
     explain_node(&x, plan->root, 0);
     if (b->err != OK) return false;
     PlanNode *node = plan__node(b, PLAN_VALUES, 4);

@@ -78,6 +78,9 @@ join_setup(Binder *b, Join *join, Core *core, FromList *list, const ExprList *wh
     for (u32 i = 0; i < list->count; i++) {
         if (join->fixed_order || b->ctx->plain) join->unit[i].needs = before;
         before |= join->unit[i].mask;
+    }
+    for (u32 i = 0; i < list->count; i++) {
+        if (!plan__func_bind(b, join, i)) return false;
         if (!plan__unit_terms(b, join, i) || !plan__find_probes(b, join, i)) return false;
     }
     return true;
@@ -155,7 +158,7 @@ unit_node(Binder *b, Join *join, u32 number, const Access *access, u64 done, Lay
         node = access->or_term != 0 ? plan__or_node(b, join, number, access, done, layout, outside)
                                     : plan__scan_node(b, join, number, access, outside);
     } else if (source->kind == SOURCE_FUNCTION) {
-        node = plan__table_func(b, join, number, outside);
+        node = plan__table_func(b, join, number, done, outside);
     } else {
         if (!plan__source_cells(b, source)) return NULL;
         node = plan__cte_source(b, source, outside);

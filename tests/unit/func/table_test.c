@@ -154,6 +154,62 @@ json_tree_walks_in_document_order(void **state)
     runner_close(&r);
 }
 
+/* Limits leave out nothing that is within them, and nothing but rows outside. */
+static void
+series_keep_what_limits_want(void **state)
+{
+    (void)state;
+    static const i64 edges[] = {I64_MIN, I64_MIN + 1, -7, -1, 0, 1, 6, I64_MAX - 1, I64_MAX};
+    static const i64 steps[] = {1, 3, -1, -4, I64_MAX, I64_MIN, I64_MAX / 2};
+    Runner r;
+    runner_open(&r, "generate_series");
+    u64 seed = 12345;
+    for (u32 round = 0; round < 20000; round++) {
+        i64 v[5];
+        for (u32 i = 0; i < 5; i++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            u32 pick = (u32)(seed >> 40);
+            v[i] = pick % 3 == 0 ? edges[pick / 3 % COUNT_OF(edges)] : (i64)(pick / 3 % 41) - 20;
+            if (i == 2) v[i] = steps[pick % COUNT_OF(steps)];
+        }
+        Cell cells[5];
+        const Cell *all[5] = {&cells[0], &cells[1], &cells[2]}, *some[5];
+        for (u32 i = 0; i < 5; i++) {
+            cells[i] = cell_int(v[i]);
+            some[i] = i == 3 && round % 5 == 0 ? NULL : &cells[i];
+        }
+        i64 low = some[3] == NULL ? I64_MIN : v[3];
+        i64 want[64], row[64];
+        u32 wanted = 0, seen = 0;
+        bool more = true, cut = false;
+        assert_int_equal(r.call.func->start(&r.call, all), OK);
+        for (u32 i = 0; !cut; i++) {
+            assert_int_equal(r.call.func->next(&r.call, &more), OK);
+            if (!more) break;
+            Cell got = cell_null();
+            assert_int_equal(r.call.func->value(&r.call, 0, &got), OK);
+            if (got.u.i >= low && got.u.i <= v[4]) {
+                row[wanted] = r.call.func->rowid(&r.call);
+                want[wanted++] = got.u.i;
+            }
+            cut = i == 60;
+        }
+        assert_int_equal(r.call.func->start(&r.call, some), OK);
+        for (more = true; more && seen < wanted;) {
+            assert_int_equal(r.call.func->next(&r.call, &more), OK);
+            Cell got = cell_null();
+            assert_int_equal(r.call.func->value(&r.call, 0, &got), OK);
+            assert_true(more && got.u.i == want[seen]);
+            assert_true(r.call.func->rowid(&r.call) == row[seen]);
+            seen++;
+        }
+        if (cut) continue;
+        assert_int_equal(r.call.func->next(&r.call, &more), OK);
+        assert_false(more);
+    }
+    runner_close(&r);
+}
+
 static void
 series_end_where_they_must(void **state)
 {
@@ -175,7 +231,7 @@ series_end_where_they_must(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         Cell cells[3] = {cell_int(cases[i].start), cell_int(cases[i].stop),
                          cell_int(cases[i].step)};
-        const Cell *arg[3] = {&cells[0], &cells[1], &cells[2]};
+        const Cell *arg[5] = {&cells[0], &cells[1], &cells[2]};
         assert_int_equal(r.call.func->start(&r.call, arg), OK);
         u32 rows = 0;
         Cell last = cell_int(0);
@@ -188,7 +244,7 @@ series_end_where_they_must(void **state)
         assert_int_equal(rows, cases[i].rows);
         if (rows > 0) assert_true(last.u.i == cases[i].last);
     }
-    const Cell *none[3] = {NULL, NULL, NULL};
+    const Cell *none[5] = {NULL};
     assert_int_equal(r.call.func->start(&r.call, none), ERR_SQL);
     runner_close(&r);
     assert_null(func_builtin_table_func(SLICE_LITERAL("json")));
@@ -200,6 +256,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_rows_agree_with_sqlite),
         cmocka_unit_test(json_tree_walks_in_document_order),
+        cmocka_unit_test(series_keep_what_limits_want),
         cmocka_unit_test(series_end_where_they_must),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
