@@ -617,10 +617,9 @@ class Maker:
                 "GROUP BY 1) AS %s WHERE %s.k = typeof(%s.%s)" % (
                     table.name, self.pick(columns).name, self.expr(scope2, 1), key, other.name,
                     alias, alias, table.name, self.pick(columns).name)
-        conflict = self.pick(["", "", "", "OR IGNORE ", "OR REPLACE "])
-        # With OR REPLACE which row stays depends on the order of the scan.
-        return "UPDATE %s%s SET %s%s" % (conflict if "REPLACE" not in conflict else "", table.name,
-                                         sets, where)
+        # With OR REPLACE and OR IGNORE which row stays depends on the order of the scan.
+        return "UPDATE %s%s SET %s%s" % (self.pick(["", "", "", "OR ABORT ", "OR ROLLBACK "]),
+                                         table.name, sets, where)
 
     def delete(self):
         table = self.pick(self.tables)

@@ -158,9 +158,12 @@ bind_binary(Binder *b, const AstExpr *ast)
     return bind__comparison(b, ast);
 }
 
+/* A literal 0 decides an AND before anything else is looked at, as in SQLite; but ALTER TABLE asks
+   what all names mean. */
 static bool
-is_zero_literal(const AstExpr *ast)
+decides_and(const Binder *b, const AstExpr *ast)
 {
+    if (b->ctx->notes != NULL) return false;
     return ast->kind == AST_EXPR_INTEGER && ast->u.literal.bytes == 1 && ast->u.literal.p[0] == '0';
 }
 
@@ -168,9 +171,8 @@ static PlanExpr *
 bind_list(Binder *b, const AstExpr *ast)
 {
     bool is_and = ast->kind == AST_EXPR_AND;
-    /* A literal 0 decides an AND before anything else is looked at, as in SQLite. */
     for (u32 i = 0; is_and && i < ast->u.list.count; i++) {
-        if (is_zero_literal(ast->u.list.items[i])) return bind__const(b, cell_int(0), ast->span);
+        if (decides_and(b, ast->u.list.items[i])) return bind__const(b, cell_int(0), ast->span);
     }
     PlanExpr *e = bind__new(b, is_and ? PX_AND : PX_OR, ast->u.list.count, ast->span);
     if (e == NULL) return NULL;
@@ -379,7 +381,7 @@ bind__conjuncts(Binder *b, const AstExpr *ast, ExprList *list, u16 flags)
     u32 from = list->count;
     if (ast->kind == AST_EXPR_AND) {
         for (u32 i = 0; i < ast->u.list.count; i++) {
-            if (is_zero_literal(ast->u.list.items[i]))
+            if (decides_and(b, ast->u.list.items[i]))
                 return bind__push(b, list, bind__const(b, cell_int(0), ast->span));
         }
         for (u32 i = 0; i < ast->u.list.count; i++) {
