@@ -116,13 +116,6 @@ session__open_temp(Session *session)
 
 /* ---- what the planner may ask ---- */
 
-static Err
-plan_eval(void *arg, const PlanExpr *expr, Arena *arena, Cell *value_out)
-{
-    Session *session = arg;
-    return exec_eval_constant(expr, &session->exec_env, arena, value_out, NULL);
-}
-
 static f64
 plan_table_rows(void *arg, const TableDef *table)
 {
@@ -149,8 +142,6 @@ session__plan_context(Session *session, const CatalogView *view, PlanContext *co
         .functions = session->functions,
         .find_collation = session->find_collation,
         .collation_arg = session->collation_arg,
-        .eval = plan_eval,
-        .eval_arg = session,
         .find_table_func = plan_table_func,
         .table_func_arg = session,
         .find_virtual = virtual__resolve,

@@ -50,10 +50,6 @@ typedef struct PlanContext {
     /* NULL result: no such collation.  The three built-in ones are found without asking. */
     const Collation *(*find_collation)(void *arg, Slice name);
     void *collation_arg;
-    /* Value of an expression that reads nothing (exec_eval_constant behind it); NULL: no folding.
-     */
-    Err (*eval)(void *arg, const PlanExpr *expr, Arena *arena, Cell *value_out);
-    void *eval_arg;
     /* Table-valued functions by name; NULL result: none.  May be NULL. */
     const TableFunc *(*find_table_func)(void *arg, Slice name);
     void *table_func_arg;

@@ -29,13 +29,6 @@ typedef struct SqlKit {
     Buf ours, theirs;
 } SqlKit;
 
-static inline Err
-sql_kit_eval(void *arg, const PlanExpr *expr, Arena *arena, Cell *value_out)
-{
-    SqlKit *kit = arg;
-    return exec_eval_constant(expr, &kit->env, arena, value_out, NULL);
-}
-
 static inline void
 sql_kit_open(SqlKit *kit)
 {
@@ -134,8 +127,6 @@ sql_kit_context(SqlKit *kit, CatalogView *view)
     PlanContext ctx = kit->ctx;
     ctx.catalog = view;
     ctx.functions = &kit->functions;
-    ctx.eval = sql_kit_eval;
-    ctx.eval_arg = kit;
     return ctx;
 }
 
