@@ -543,23 +543,3 @@ exec_node_counters(const Exec *exec, u32 number, ExecNodeCounters *counters_out)
     *counters_out = (ExecNodeCounters){0};
     if (exec->node[number] != NULL) *counters_out = exec->node[number]->counters;
 }
-
-Err
-exec_eval_constant(const PlanExpr *expr, const ExecEnv *env, Arena *arena, Cell *value_out,
-                   ErrMsg *msg)
-{
-    const Plan plan = {.klass = PLAN_TOTAL};
-    Exec *exec;
-    Cell value = cell_null();
-    Err err = exec_new(&plan, env, &exec, msg);
-    if (err != OK) return err;
-    exec->run_no = 1;
-    ExecProgram *program;
-    err = exec__compile(exec, expr, &program);
-    if (err == OK) err = exec__eval(exec, program, NULL, &value);
-    if (err == OK) err = cell_copy(&value, arena, value_out);
-    if (err != OK && exec->msg.err == OK) exec__fail(exec, err, NULL);
-    if (err != OK && msg != NULL) err_move(msg, &exec->msg);
-    exec_close(exec);
-    return err;
-}

@@ -138,7 +138,3 @@ typedef struct ExecNodeCounters {
     u64 rows, calls, rewinds, time_ns;
 } ExecNodeCounters;
 void exec_node_counters(const Exec *exec, u32 number, ExecNodeCounters *counters_out);
-
-/* Evaluate an expression that reads no row, register or subquery (constant folding, defaults). */
-MUST_CHECK Err exec_eval_constant(const PlanExpr *expr, const ExecEnv *env, Arena *arena,
-                                  Cell *value_out, ErrMsg *msg);
