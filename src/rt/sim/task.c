@@ -68,7 +68,10 @@ rt__sim_task_new(RtSimProcess *process, RtTask *base, RtTaskFn fn, void *arg, co
     World *world = rt__world;
     SimTask *task = rt__world_alloc(sizeof(*task));
     task->base = base != NULL ? base : &task->own;
+    /* Until the world knows the task nothing may come between: a crash would lose it. */
+    rt__sim_hold();
     if (base == NULL) rt_task_init(task->base, process->rt, name);
+    rt__sim_release();
     task->base->kind = RT_TASK_SIM;
     task->base->sched = &rt__sim_sched;
     task->base->is_base = true;

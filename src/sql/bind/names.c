@@ -202,6 +202,8 @@ bind__column(Binder *b, Source *source, u32 column, Span span)
     } else {
         e->affinity = source->column[column].affinity;
         e->collation = source->column[column].collation;
+        /* A column of a query speaks like one of a table, whatever it stands for. */
+        if (e->collation == NULL) e->collation = &collation_binary;
     }
     return e;
 }

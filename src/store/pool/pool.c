@@ -137,13 +137,13 @@ word_wait(Pool *pool, PageEntry *entry, u64 word)
             RT_PARK_NOCANCEL, 0);
 }
 
-/* Wait until the readers that share the page have gone; they never park. */
+/* Wait until the readers that share the page have gone.  There are some only in the build for the
+   thread sanitizer; one may be a fiber of this loop that waits for the page below: let it run. */
 static void
 shared_wait(PageEntry *entry)
 {
-    u32 rounds = 0;
     while ((rt_load_acquire(&entry->word) & PAGE_SHARED) != 0) {
-        rt_spin(&rounds);
+        rt_yield();
     }
 }
 
