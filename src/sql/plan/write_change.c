@@ -35,6 +35,25 @@ change_begin(Binder *b, Change *change, Target *target, const AstFrom *from)
     return true;
 }
 
+/* A RIGHT or FULL JOIN of the FROM items must not make NULLs of the target: they are joined by
+   themselves first. */
+static bool
+change_nest(Binder *b, Core *core, FromItem target)
+{
+    FromList *nested = BIND_NEW(b, FromList);
+    FromList list = {.count = 2, .capacity = 2};
+    list.item = BIND_ARRAY(b, FromItem, 2);
+    if (nested == NULL || list.item == NULL) return false;
+    *nested = core->from;
+    list.item[0] = target;
+    list.item[1] = (FromItem){.nested = nested, .join = AST_JOIN_COMMA};
+    for (u32 i = 0; i < nested->count; i++) {
+        list.item[1].mask |= nested->item[i].mask;
+    }
+    core->from = list;
+    return true;
+}
+
 /* ON conditions of the FROM items; the list begins one behind the target. */
 static bool
 change_on(Binder *b, Change *change, const AstFrom *from)
@@ -45,6 +64,7 @@ change_on(Binder *b, Change *change, const AstFrom *from)
     core->from = (FromList){
         .item = whole.item + 1, .count = whole.count - 1, .capacity = whole.count - 1};
     bool good = bind__from_on(b, core, from);
+    if (good && core->has_right_join) return change_nest(b, core, whole.item[0]);
     FromList list = {.count = core->from.count + 1, .capacity = core->from.count + 1};
     list.item = BIND_ARRAY(b, FromItem, list.count);
     if (!good || list.item == NULL) return false;
