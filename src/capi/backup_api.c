@@ -1,5 +1,5 @@
 /*
- * backup_api.c -- sqlite3_backup, serialize and deserialize.
+ * backup_api.c -- sqlite3_backup.
  *
  * A backup counts its steps as SQLite's does, in pages of its source as they would be, and starts
  * over when the source has changed; the last step makes the copy, of one snapshot and in one
@@ -140,39 +140,4 @@ int
 sqlite3_backup_pagecount(sqlite3_backup *backup)
 {
     return backup == NULL ? 0 : (int)backup->pages;
-}
-
-/* ---- as bytes ---- */
-
-unsigned char *
-sqlite3_serialize(sqlite3 *db, const char *name, sqlite3_int64 *bytes_out, unsigned int flags)
-{
-    if (bytes_out != NULL) *bytes_out = -1;
-    if (!capi__db_ok(db) || db->session == NULL) return NULL;
-    /* There is no memory that holds a database in this form: NOCOPY has nothing to give. */
-    if ((flags & SQLITE_SERIALIZE_NOCOPY) != 0) return NULL;
-    Buf image = {0};
-    Err err = session_serialize(db->session, name == NULL ? "main" : name, &image);
-    (void)capi__result(db, err);
-    if (err != OK) {
-        buf_free(&image);
-        return NULL;
-    }
-    if (bytes_out != NULL) *bytes_out = (sqlite3_int64)image.bytes;
-    return image.p; /* sqlite3_free() is mem_free(). */
-}
-
-int
-sqlite3_deserialize(sqlite3 *db, const char *name, unsigned char *image, sqlite3_int64 bytes,
-                    sqlite3_int64 room, unsigned int flags)
-{
-    (void)room;
-    int code = SQLITE_MISUSE;
-    if (capi__db_ok(db) && db->session != NULL && bytes >= 0 && (image != NULL || bytes == 0)) {
-        Err err = session_deserialize(db->session, name == NULL ? "main" : name,
-                                      SLICE(image, (size_t)bytes));
-        code = capi__result(db, err);
-    }
-    if ((flags & SQLITE_DESERIALIZE_FREEONCLOSE) != 0) sqlite3_free(image);
-    return code;
 }

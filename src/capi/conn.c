@@ -535,10 +535,9 @@ sqlite3_db_filename(sqlite3 *db, const char *name)
 int
 sqlite3_db_readonly(sqlite3 *db, const char *name)
 {
-    if (!has_session(db) || session_file(db->session, name == NULL ? "main" : name) == NULL) {
-        return -1;
-    }
-    return session_is_read_only(db->session);
+    if (name == NULL) name = "main";
+    if (!has_session(db) || session_file(db->session, name) == NULL) return -1;
+    return session_database_is_read_only(db->session, name);
 }
 
 const char *

@@ -677,6 +677,13 @@ find_collation(void *arg, Slice name)
     return find_registered(db, name);
 }
 
+void
+host__lend(sqlite3 *db, Session *to)
+{
+    if (db->host != NULL && db->host->defs != NULL) session_set_functions(to, &db->host->table);
+    session_set_collations(to, find_collation, db);
+}
+
 static int
 set_needed(sqlite3 *db, void *arg, void (*needed)(void *, sqlite3 *, int, const char *),
            void (*needed16)(void *, sqlite3 *, int, const void *))

@@ -56,3 +56,6 @@ typedef struct HostRegistry {
 HostFunc *host__scalar_new(sqlite3 *db, const char *name, int argc,
                            void (*function)(sqlite3_context *, int, sqlite3_value **), void *app);
 void host__free(sqlite3 *db);
+/* Another session, which ends before the call that made it, gets the functions and
+   collations of the connection. */
+void host__lend(sqlite3 *db, Session *to);

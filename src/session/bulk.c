@@ -102,7 +102,7 @@ schema_check(BulkLoad *load, const BulkSchemaRow *row, u32 count)
     const Catalog *catalog = session->db[0].catalog;
     for (u32 i = 0; i < catalog_table_count(catalog); i++) {
         const TableDef *table = catalog_table_at(catalog, i);
-        bool whole = table->is_view || table->tree != TREE_NONE;
+        bool whole = table->is_view || table->is_virtual || table->tree != TREE_NONE;
         for (u32 k = 0; whole && k < table->index_count; k++)
             whole = table->index[k]->tree != TREE_NONE;
         if (whole) continue;

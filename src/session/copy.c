@@ -132,7 +132,9 @@ copy__target_end(Session *to, u32 database, Err err, ErrMsg *msg)
 static Err
 copy_numbers(StoreTxn *from, StoreTxn *to)
 {
-    static const char *const names[] = {"user_version", "application_id"};
+    /* The last three: what an imported file was like. */
+    static const char *const names[] = {"user_version", "application_id", "sqlite_page_bytes",
+                                        "sqlite_encoding", "sqlite_vacuum"};
     Err err = OK;
     for (u32 i = 0; err == OK && i < COUNT_OF(names); i++) {
         i64 number;

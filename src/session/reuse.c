@@ -27,7 +27,7 @@ settings_are_new(const Session *session, const SessionOptions *options)
 bool
 session_reuse(Session *session, const SessionOptions *options)
 {
-    if (session->running > 0) return false;
+    if (session->running > 0 || session->db[0].read_only) return false;
     if (session->in_transaction) session__rollback(session);
     if (session->db_count > 2 || session->db[1].database != NULL) return false;
     if (!settings_are_new(session, options)) return false;

@@ -130,7 +130,11 @@ MUST_CHECK Err session_find_column(Session *session, const char *database, const
 /* Name of database `at` (0 main, 1 temp, ...), NULL if there is none. */
 const char *session_database_name(const Session *session, u32 at);
 bool session_has_deferred_violations(const Session *session);
-bool session_is_read_only(const Session *session);
+bool session_is_read_only(const Session *session); /* Main. */
+bool session_database_is_read_only(const Session *session, const char *name);
+/* Refuse what writes to this one database (not temp), or stop refusing; outside a transaction.
+   Returns what was in force. */
+bool session_set_database_read_only(Session *session, const char *name, bool read_only);
 /* Has the open transaction written, or taken the right to? */
 bool session_may_write(const Session *session);
 

@@ -45,6 +45,7 @@ typedef struct SessionDb {
     bool verified;    /* `catalog` is what `txn` sees. */
     bool own_ddl;     /* The open transaction changed the schema. */
     bool has_token;   /* Single-writer mode: this transaction may write here. */
+    bool read_only;   /* For this session, whatever the store allows. */
     char *own_name;   /* Attached ones: the memory of `name`. */
 } SessionDb;
 

@@ -51,7 +51,34 @@ session_has_deferred_violations(const Session *session)
 bool
 session_is_read_only(const Session *session)
 {
-    return session->options.read_only || store_is_read_only(session->db[0].database->store);
+    return session_database_is_read_only(session, "main");
+}
+
+static SessionDb *
+find_database(const Session *session, const char *name)
+{
+    CatalogView view;
+    session__catalog_view(session, &view);
+    i32 at = catalog_view_database(&view, SLICE(name, strlen(name)));
+    return at < 0 ? NULL : (SessionDb *)(uintptr_t)&session->db[at];
+}
+
+bool
+session_database_is_read_only(const Session *session, const char *name)
+{
+    const SessionDb *db = find_database(session, name);
+    if (session->options.read_only) return true;
+    return db != NULL && db->database != NULL &&
+           (db->read_only || store_is_read_only(db->database->store));
+}
+
+bool
+session_set_database_read_only(Session *session, const char *name, bool read_only)
+{
+    SessionDb *db = find_database(session, name);
+    bool former = db != NULL && db->read_only;
+    if (db != NULL) db->read_only = read_only;
+    return former;
 }
 
 bool

@@ -100,7 +100,7 @@ session__ensure_token(Session *session, i32 database)
         SessionDb *db = &session->db[i];
         bool is_meant = database < 0 || (u32)database == i;
         if (db->database == NULL || i == 1 || !is_meant) continue;
-        if (store_is_read_only(db->database->store)) {
+        if (db->read_only || store_is_read_only(db->database->store)) {
             return session__fail(session, ERR_READONLY, NULL);
         }
         if (db->has_token || !session__single(session)) continue;

@@ -93,7 +93,7 @@ static Err
 schema_take(Import *import, const SqfSchemaRow *from)
 {
     BulkTree tree;
-    if (is_virtual(from)) {
+    if (is_virtual(from) && !import->options->keep_virtual) {
         if (!import->options->skip_virtual) {
             return err_set(import->msg, ERR_UNSUPPORTED,
                            "table %s is a virtual table, which cannot be imported; with "

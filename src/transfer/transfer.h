@@ -19,6 +19,7 @@ typedef void (*TransferProgress)(void *arg, const char *what, u64 done, u64 tota
 typedef struct TransferImport {
     bool salvage;      /* Damaged places are left out (the Sqf was opened with salvage too). */
     bool skip_virtual; /* Leave virtual tables out instead of refusing the file. */
+    bool keep_virtual; /* Keep their schema rows: whoever opens the database has the modules. */
     TransferProgress progress;                 /* May be NULL. */
     void (*note)(void *arg, const char *text); /* Things left out, findings; may be NULL. */
     void *arg;
