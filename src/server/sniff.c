@@ -31,11 +31,18 @@ begin_tls(Conn *conn)
     server__count(server, COUNT_TLS, 1);
 }
 
+/* The context itself changes when certificates are read again; that there is one does not. */
+static bool
+has_certificate(const Conn *conn)
+{
+    return conn->server->options.tls_cert != NULL;
+}
+
 /* With a certificate at hand, what comes from another machine has to be encrypted. */
 static bool
 may_be_plain(const Conn *conn)
 {
-    return conn->tls != NULL || conn->server->tls == NULL || rt_socket_is_loopback(conn->socket);
+    return conn->tls != NULL || !has_certificate(conn) || rt_socket_is_loopback(conn->socket);
 }
 
 static void
@@ -43,7 +50,7 @@ sniff_run(Conn *conn)
 {
     Slice input = conn__input(conn);
     if (input.bytes == 0) return;
-    if (input.p[0] == TLS_RECORD && conn->tls == NULL && conn->server->tls != NULL) {
+    if (input.p[0] == TLS_RECORD && conn->tls == NULL && has_certificate(conn)) {
         begin_tls(conn);
         return;
     }
