@@ -71,8 +71,8 @@ struct sqlite3 {
     CapiPointer *pointers;     /* Pointer values made by functions. */
     struct HostRegistry *host; /* Functions and collations of the program; NULL: none. */
     bool is_zombie;
-    u32 backups; /* Unfinished ones, from or to it. */
-    sqlite3_mutex *mutex;
+    u32 backups;   /* Unfinished ones, from or to it. */
+    RtPtr mutex;   /* sqlite3_mutex, made when it is asked for. */
     bool may_load; /* Loadable extensions (which are refused all the same). */
     u32 turned;    /* Settings of sqlite3_db_config that are not as at first. */
     int fp_digits;

@@ -79,6 +79,10 @@ sqlite3_mutex *
 sqlite3_db_mutex(sqlite3 *db)
 {
     if (!capi__db_ok(db)) return NULL;
-    if (db->mutex == NULL) db->mutex = sqlite3_mutex_alloc(SQLITE_MUTEX_RECURSIVE);
-    return db->mutex;
+    void *mutex = rt_load_acquire(&db->mutex);
+    if (mutex != NULL) return (sqlite3_mutex *)mutex;
+    void *made = sqlite3_mutex_alloc(SQLITE_MUTEX_RECURSIVE);
+    if (rt_cas(&db->mutex, &mutex, made)) return (sqlite3_mutex *)made;
+    sqlite3_mutex_free((sqlite3_mutex *)made); /* Another thread was first. */
+    return (sqlite3_mutex *)mutex;
 }

@@ -383,8 +383,9 @@ capi__free_settings(sqlite3 *db)
         name = next;
     }
     db->names = NULL;
-    if (db->mutex != NULL) sqlite3_mutex_free(db->mutex);
-    db->mutex = NULL;
+    void *mutex = rt_load_relaxed(&db->mutex);
+    if (mutex != NULL) sqlite3_mutex_free((sqlite3_mutex *)mutex);
+    rt_store_relaxed(&db->mutex, NULL);
 }
 
 /* ---- tests ---- */
