@@ -565,6 +565,11 @@ store_stats(Store *store, StoreStats *stats_out)
     pool_stats(store->pool, &pool);
     stats_out->page_reads = pool.loads;
     stats_out->page_writes = pool.writes;
+    if (store->file != NULL) {
+        CkptStats ckpt;
+        ckpt_stats(store->file->ckpt, &ckpt);
+        stats_out->page_writes += ckpt.pages_written + ckpt.chunks_written;
+    }
     u64 used = pool.frames - pool.frames_free;
     stats_out->memory_bytes = used * store->page_bytes + stats_out->version_bytes + sizeof(Store);
     if (store->file != NULL) stats_out->file_bytes = rt_load_relaxed(&store->file->file_bytes);

@@ -311,7 +311,7 @@ client_placed(void *arg, u32 page_id, u64 place_no)
     Evicted *evicted = (Evicted *)(uintptr_t)place_no;
     rt_latch_acquire(&ckpt->latch);
     u64 cut = rt_load_relaxed(&ckpt->ops.cut);
-    bool both = cut != 0 && evicted->epoch <= cut && !PLANT(127) &&
+    bool both = cut != 0 && evicted->epoch <= cut && !PLANT(157) &&
                 page_map_claim(&ckpt->map, page_id, ckpt->space.interval);
     place(ckpt, page_id, map_entry(evicted->slot, evicted->checksum), both);
     rt_latch_release(&ckpt->latch);
@@ -344,7 +344,7 @@ ops_copy_aside(void *arg, u32 page_id, const u8 *bytes)
 {
     Ckpt *ckpt = (Ckpt *)arg;
     rt_latch_acquire(&ckpt->latch);
-    bool wanted = !PLANT(121) && rt_load_relaxed(&ckpt->ops.cut) != 0 && !ckpt->map.broken &&
+    bool wanted = !PLANT(151) && rt_load_relaxed(&ckpt->ops.cut) != 0 && !ckpt->map.broken &&
                   !page_map_is_claimed(&ckpt->map, page_id, ckpt->space.interval);
     rt_latch_release(&ckpt->latch);
     if (!wanted) return;
@@ -579,7 +579,7 @@ ckpt_stats(Ckpt *ckpt, CkptStats *stats_out)
     *stats_out = (CkptStats){.slots_end = ckpt->space.end,
                              .slots_taken = ckpt->space.taken,
                              .copies_aside = ckpt->copy_total,
-                             .pages_written = ckpt->pages_written,
-                             .chunks_written = ckpt->chunks_written};
+                             .pages_written = rt_load_relaxed(&ckpt->pages_written),
+                             .chunks_written = rt_load_relaxed(&ckpt->chunks_written)};
     rt_latch_release(&ckpt->latch);
 }

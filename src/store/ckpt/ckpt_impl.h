@@ -44,7 +44,7 @@ struct Ckpt {
     RtMutex run_mutex; /* One checkpoint at a time; the superblock. */
     Super super;
     SlotList chains; /* Of the last complete checkpoint: directory and description. */
-    u64 pages_written, chunks_written;
+    RtU64 pages_written, chunks_written;
     u32 copies_max;
 
     RtU32 copies_open; /* Aside and not written. */

@@ -20,7 +20,7 @@ page_op__enter(PageOps *ops, PageOp *op)
         if (tries % PAGE_OP_LANES == 0) rt_spin(&rounds);
     }
     /* Published; if the cut came meanwhile, it may have looked too early. */
-    for (u64 now = rt_load(&ops->epoch); now != epoch && !PLANT(126); now = rt_load(&ops->epoch)) {
+    for (u64 now = rt_load(&ops->epoch); now != epoch && !PLANT(156); now = rt_load(&ops->epoch)) {
         epoch = now;
         rt_store(&ops->lanes[lane].epoch, epoch);
     }

@@ -72,7 +72,7 @@ image_place(Ckpt *ckpt, u32 page_id, u64 entry)
     u64 now = page_map_get(map, page_id), then = page_map_get_cut(map, page_id);
     u32 slot = map_slot(entry);
     space_born(&ckpt->space, slot, true);
-    bool is_gone = !PLANT(125) && page_map_is_gone(map, page_id, ckpt->space.interval);
+    bool is_gone = !PLANT(155) && page_map_is_gone(map, page_id, ckpt->space.interval);
     if (now == then && !is_gone) {
         page_map_set(map, page_id, entry, true);
         if (now != 0) space_retire(&ckpt->space, map_slot(now), true);
@@ -100,7 +100,7 @@ batch_place(Run *run)
         const BatchItem *item = &run->items[i];
         if (!item->is_aside) (void)pool_clean(ckpt->pool_file, item->page_id, item->word);
     }
-    if (!is_lost) ckpt->pages_written += run->count;
+    if (!is_lost) rt_fetch_add(&ckpt->pages_written, run->count);
     return !is_lost;
 }
 
@@ -272,7 +272,7 @@ chunk_write(Run *run, u32 number)
         return err;
     }
     chunk->cut_disk = map_entry(slot, load_u64(page));
-    ckpt->chunks_written++;
+    rt_fetch_add(&ckpt->chunks_written, 1);
     return OK;
 }
 
@@ -389,7 +389,7 @@ run_all(Run *run, u32 flags)
     if (err == OK) err = write_copies(run);
     if (err == OK) err = write_pages(run);
     if (err == OK) err = write_map(run);
-    if (err == OK && !PLANT(123)) {
+    if (err == OK && !PLANT(153)) {
         err = rt_file_sync(ckpt->file, run->msg);
         if (err != OK) return ckpt__fail(ckpt, err);
     }

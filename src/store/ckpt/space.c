@@ -107,7 +107,7 @@ push(Space *space, u32 *list, u32 slot)
 void
 space_retire(Space *space, u32 slot, bool both)
 {
-    if (space->slots[slot].born == space->interval || PLANT(124)) {
+    if (space->slots[slot].born == space->interval || PLANT(154)) {
         space_give(space, slot);
         return;
     }
