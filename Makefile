@@ -13,7 +13,7 @@ SLT_DATA      ?= ../shared/slt
 T             ?=
 SEED          ?=
 
-.PHONY: all setup run test check asan ubsan tsan clients torture soak slt sqlite-files sim sim-long rt-torture arm64 fuzz fuzz-sql bench fmt install clean help
+.PHONY: all setup run test check asan ubsan tsan clients torture soak slt sqlite-files sim sim-long rt-torture arm64 fuzz fuzz-sql bench instr-baseline fmt install clean help
 .NOTPARALLEL:
 
 all: build-release ## optimised weft, weftd, libweft.so, libsqlite3.so.0 in build/release
@@ -91,6 +91,9 @@ fuzz-sql: build-release ## STATEMENTS=50000 random statements on Weft and on SQL
 
 bench: build-release ## measure beside SQLite
 	@bench/run build/release $(T)
+
+instr-baseline: full-release ## keep today's instruction counts; WHY='...' if some are worse
+	@bench/instr/run.py --build build/release --update $(if $(WHY),--why '$(WHY)')
 
 fmt: setup ## reformat all C files
 	@git ls-files '*.c' '*.h' | xargs clang-format -i

@@ -15,10 +15,6 @@
 
 #include "engine.h"
 
-#define OPEN_FLAGS 6 /* read, write, create */
-#define ROW        100
-#define DONE       101
-
 typedef struct Run {
     const Engine *engine;
     sqlite3 *db;
@@ -55,7 +51,7 @@ now(void)
 static void
 must(Run *run, int code, const char *what)
 {
-    if (code == 0 || code == ROW || code == DONE) return;
+    if (code == 0 || code == CODE_ROW || code == CODE_DONE) return;
     fprintf(stderr, "%s: %s: %s\n", run->engine->name, what, run->engine->errmsg(run->db));
     exit(1);
 }
@@ -129,7 +125,7 @@ by_random_key(Run *run, sqlite3_stmt *stmt, int64_t times)
     for (int64_t i = 0; i < times; i++) {
         e->bind_int64(stmt, 1, (int64_t)(next_random(run) % 10000) + 1);
         int code = e->step(stmt);
-        while (code == ROW) {
+        while (code == CODE_ROW) {
             sum += e->column_int64(stmt, 0);
             code = e->step(stmt);
         }
@@ -146,7 +142,7 @@ all_rows(Run *run, sqlite3_stmt *stmt, int64_t times)
     int64_t sum = 0;
     for (int64_t i = 0; i < times; i++) {
         int code = e->step(stmt);
-        while (code == ROW) {
+        while (code == CODE_ROW) {
             sum = sum * 31 + e->column_int64(stmt, 0);
             code = e->step(stmt);
         }

@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -89,6 +90,23 @@ def build(tally, kind):
     return True
 
 
+def instruction_counts(tally):
+    """bench/instr: short statements may not cost over 3 % more than the committed baseline."""
+    tally.step("instruction counts")
+    if shutil.which("valgrind") is None and "CI" not in os.environ:
+        print("SKIPPED: valgrind is not installed", flush=True)
+        return
+    result = run([sys.executable, "bench/instr/run.py", "--build", "build/release"])
+    good = len(re.findall(r"^ok ", result.stdout, re.M))
+    bad = len(re.findall(r"^not ok ", result.stdout, re.M))
+    if result.returncode != 0:
+        tally.count("bench/instr", good, max(bad, 1), tail(result.stdout + result.stderr))
+    elif good:
+        tally.count("bench/instr", good)
+    else:
+        print(tail(result.stdout), flush=True)
+
+
 def environment():
     env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", PYTHONDONTWRITEBYTECODE="1")
     env["ASAN_OPTIONS"] = "detect_stack_use_after_return=0:abort_on_error=0:" \
@@ -150,6 +168,7 @@ def main():
     if options.what == "test":
         if build(tally, "release"):
             meson_test(tally, "release")
+            instruction_counts(tally)
         static_checks(tally, with_symbols=True)
         if build(tally, "debug"):
             meson_test(tally, "debug", multiplier=4)

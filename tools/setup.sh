@@ -5,12 +5,14 @@
 # one line to run and ends with status 1.  Does nothing, quickly, when everything is there.
 #   tools/setup.sh              the packages of tools/packages.txt
 #   tools/setup.sh --catalogue  also fetch apt's package lists if this machine has none
+#   tools/setup.sh --ci         also valgrind, which only continuous integration and the bench need
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 
 missing=
 if command -v dpkg-query >/dev/null 2>&1; then
     wanted=$(sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$here/packages.txt")
+    [ "${1:-}" != --ci ] || wanted="$wanted valgrind"
     # shellcheck disable=SC2086
     have=$(dpkg-query -W -f='${db:Status-Abbrev}${Package}\n' $wanted 2>/dev/null | sed -n 's/^ii *//p')
     for package in $wanted; do

@@ -2,27 +2,23 @@
  * instr.c -- the instructions of short statements: one prepared statement at a time, run many
  * times, counted by callgrind.
  *
- * Runs on one library under `valgrind --tool=callgrind --instr-atstart=no`; what lies outside of
- * the measured loops is not counted.  After each workload callgrind writes what it counted under
- * the workload's name; `instr.py` starts it, reads that and prints.  A workload runs WARM times
- * first, so that memory has its size and caches are full.  The last column of each line on stdout
- * is a number made from the answers, which must not depend on the library.
+ * Runs on one library under callgrind, which counts what happens in measured() only: run.py starts
+ * it, reads what was counted and prints.  A workload runs WARM times first, so that memory has its
+ * size and caches are full.  Each prints "NAME TIMES ANSWER", the answer a number made from the
+ * rows, which must not depend on the library.
  *
- * usage: instr LIBRARY [PART-OF-NAME]
+ * usage: instr LIBRARY DIRECTORY [PART-OF-NAME]
+ *        instr --compiler
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <valgrind/callgrind.h>
 
-#include "engine.h"
+#include "../engine.h"
 
-#define OPEN_FLAGS 6 /* read, write, create */
-#define ROW        100
-#define DONE       101
-#define ROWS       20000
-#define WARM       300
-#define TIMES      1000
+#define ROWS  20000
+#define WARM  300
+#define TIMES 1000
 
 typedef struct Run {
     Engine engine;
@@ -35,6 +31,8 @@ typedef struct Workload {
     const char *sql;
     int64_t (*work)(Run *run, sqlite3_stmt *stmt, const char *sql, int64_t times);
     bool in_transaction;
+    int64_t times; /* 0: TIMES. */
+    bool on_file;  /* Else in memory. */
 } Workload;
 
 static uint64_t
@@ -49,7 +47,7 @@ next_random(Run *run)
 static void
 must(Run *run, int code, const char *what)
 {
-    if (code == 0 || code == ROW || code == DONE) return;
+    if (code == 0 || code == CODE_ROW || code == CODE_DONE) return;
     fprintf(stderr, "%s: %s\n", what, run->engine.errmsg(run->db));
     exit(1);
 }
@@ -124,7 +122,7 @@ take_rows(Run *run, sqlite3_stmt *stmt)
     const Engine *e = &run->engine;
     int64_t sum = 0;
     int code = e->step(stmt);
-    while (code == ROW) {
+    while (code == CODE_ROW) {
         sum = sum * 31 + e->column_int64(stmt, 0);
         code = e->step(stmt);
     }
@@ -270,9 +268,12 @@ static const Workload workloads[] = {
     {"distinct_range", "SELECT DISTINCT b FROM t WHERE k BETWEEN ?1 AND ?1+19", by_key, true},
     {"group_10", "SELECT b, count(*) FROM t WHERE k BETWEEN ?1 AND ?1+9 GROUP BY b", by_key, true},
     {"range_10", "SELECT b FROM t WHERE k BETWEEN ?1 AND ?1+9", by_key, true},
+    {"scan_1000", "SELECT b, a, c FROM t LIMIT 1000", no_key, true, 10},
+    {"group_1000", "SELECT b, count(*), sum(e) FROM t WHERE k<=1000 GROUP BY b", no_key, true, 10},
     {"select_1", "SELECT 1", no_key, false},
     {"insert", "INSERT INTO x(a,b,c) VALUES(?,?,?)", insert_rows, true},
     {"insert_autocommit", "INSERT INTO x(a,b,c) VALUES(?,?,?)", insert_rows, false},
+    {"insert_commit", "INSERT INTO x(a,b,c) VALUES(?,?,?)", insert_rows, false, 300, true},
     {"update", "UPDATE w SET n=n+1 WHERE k=?", by_key, true},
     {"update_autocommit", "UPDATE w SET n=n+1 WHERE k=?", by_key, false},
     {"delete", "DELETE FROM g WHERE k=?", delete_rows, true},
@@ -282,39 +283,59 @@ static const Workload workloads[] = {
     {"prepare_again", "SELECT b, c FROM t WHERE k=?", prepare_again, false},
 };
 
+#if defined(__clang__)
+#define KEEP_WHOLE __attribute__((noinline))
+static const char compiler[] = "clang " __clang_version__;
+#else
+#define KEEP_WHOLE __attribute__((noinline, noclone))
+static const char compiler[] = "gcc " __VERSION__;
+#endif
+
+/* callgrind collects while this runs, and dumps when it ends: run.py knows it by its name. */
+KEEP_WHOLE static int64_t
+measured(Run *run, const Workload *work, sqlite3_stmt *stmt, int64_t times)
+{
+    return work->work(run, stmt, work->sql, times);
+}
+
 static void
 measure(Run *run, const Workload *work)
 {
     bool prepares = work->work == prepare_new || work->work == prepare_again;
     sqlite3_stmt *stmt = prepares ? NULL : prepare(run, work->sql);
+    int64_t times = work->times != 0 ? work->times : TIMES;
     if (work->in_transaction) exec(run, "BEGIN");
     run->state = 88172645463325252u;
-    int64_t warm = work->work(run, stmt, work->sql, WARM);
-    CALLGRIND_START_INSTRUMENTATION;
-    CALLGRIND_ZERO_STATS;
-    int64_t answer = work->work(run, stmt, work->sql, TIMES);
-    CALLGRIND_DUMP_STATS_AT(work->name);
-    CALLGRIND_STOP_INSTRUMENTATION;
+    int64_t warm = work->work(run, stmt, work->sql, times < WARM ? times : WARM);
+    int64_t answer = measured(run, work, stmt, times);
     if (work->in_transaction) exec(run, "COMMIT");
     run->engine.finalize(stmt);
-    printf("%s %d %lld\n", work->name, TIMES, (long long)(warm * 13 + answer));
+    printf("%s %d %lld\n", work->name, (int)times, (long long)(warm * 13 + answer));
 }
 
 int
 main(int argc, char **argv)
 {
-    Run run = {.state = 88172645463325252u};
-    if (argc < 2) {
-        fprintf(stderr, "usage: instr LIBRARY [PART-OF-NAME]\n");
+    char path[4096];
+    Run run[2] = {{.db = NULL}};
+    if (argc == 2 && strcmp(argv[1], "--compiler") == 0) return puts(compiler) < 0;
+    if (argc < 3) {
+        fprintf(stderr, "usage: instr LIBRARY DIRECTORY [PART-OF-NAME]\n");
         return 2;
     }
-    if (!engine_load(&run.engine, "library", argv[1])) return 1;
-    must(&run, run.engine.open_v2(":memory:", &run.db, OPEN_FLAGS, NULL), "open");
-    fill(&run);
+    snprintf(path, sizeof(path), "%s/instr.db", argv[2]);
+    if (!engine_load(&run[0].engine, "library", argv[1])) return 1;
+    run[1].engine = run[0].engine;
+    must(&run[0], run[0].engine.open_v2(":memory:", &run[0].db, OPEN_FLAGS, NULL), "open");
+    must(&run[1], run[1].engine.open_v2(path, &run[1].db, OPEN_FLAGS, NULL), path);
+    exec(&run[1], "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL");
+    fill(&run[0]);
+    exec(&run[1], "CREATE TABLE x(k INTEGER PRIMARY KEY, a INT, b TEXT, c REAL)");
     for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++) {
-        if (argc > 2 && strstr(workloads[i].name, argv[2]) == NULL) continue;
-        measure(&run, &workloads[i]);
+        if (argc > 3 && strstr(workloads[i].name, argv[3]) == NULL) continue;
+        measure(&run[workloads[i].on_file], &workloads[i]);
     }
-    run.engine.close_v2(run.db);
+    for (int i = 0; i < 2; i++)
+        run[i].engine.close_v2(run[i].db);
     return 0;
 }
