@@ -6,33 +6,17 @@
  * As long as nothing above collects rows, one is read at a time: the table is asked for no row that
  * nobody wants, and functions of its own see the row that they are called on.
  */
-#include "base/sort.h"
 #include "exec/exec__write.h"
 #include "exec/node.h"
-#include "exec/rowbuf.h"
+#include "exec/scan_args.h"
 #include "value/host_table.h"
-
-typedef struct HostArgState {
-    const PlanHostArg *plan;
-    ExecProgram *value;
-    ExecProgram **item; /* in_list */
-    ExecSub *sub;       /* in_sub, and what it reads of outside */
-    ExecProgram **bind;
-    bool is_list;
-    RowBuf list; /* The values of a list, in order, each once. */
-    u32 at;      /* Walked value by value: the one in force. */
-    HostList whole;
-} HostArgState;
 
 typedef struct HostScan {
     ExecNode node;
     HostTable *host;
     HostCursor *cursor; /* Open from the first row of a run to its end. */
-    HostArgState *arg;
-    Cell *value; /* [arg_count], as the table gets them. */
-    Arena bytes; /* Of the arguments. */
+    ScanArgs args;
     bool started, ended, scanning;
-    bool walks; /* Some list is walked. */
 } HostScan;
 
 static Err
@@ -41,109 +25,15 @@ host_fail(Exec *exec, Err err)
     return exec->msg.err == OK ? exec__fail(exec, err, NULL) : err;
 }
 
-/* ---- arguments ---- */
-
-static Err
-list_push(void *arg, const Cell *value)
-{
-    HostArgState *state = arg;
-    if (value->type == CELL_NULL) return OK;
-    Cell cell = *value;
-    Affinity affinity = (Affinity)state->plan->affinity;
-    Err err = OK;
-    if (affinity != AFFINITY_NONE) err = cell_apply_affinity(&cell, affinity, &state->list.bytes);
-    return err == OK ? exec__rowbuf_add(&state->list, &cell) : err;
-}
-
-static int
-compare_values(const void *a, const void *b)
-{
-    return cell_compare(a, b, NULL);
-}
-
-static Err
-fill_list(Exec *exec, HostScan *scan, HostArgState *state)
-{
-    Err err = OK;
-    exec__rowbuf_clear(&state->list);
-    state->at = 0;
-    const PlanSub *sub = state->plan->part.in_sub;
-    for (u32 i = 0; err == OK && sub != NULL && i < sub->bind_count; i++) {
-        err = exec__eval_in(exec, state->bind[i], NULL, &scan->bytes, &exec->reg[sub->bind_reg[i]]);
-    }
-    if (err == OK && sub != NULL) err = exec__sub_each(exec, state->sub, list_push, state);
-    for (u32 i = 0; err == OK && state->item != NULL && i < state->plan->part.in_count; i++) {
-        Cell value = cell_null();
-        err = exec__eval_in(exec, state->item[i], NULL, &scan->bytes, &value);
-        if (err == OK) err = list_push(state, &value);
-    }
-    if (err != OK) return host_fail(exec, err);
-    sort_items(state->list.cell, state->list.rows, sizeof(Cell), compare_values);
-    u32 kept = 0;
-    for (u32 i = 0; i < state->list.rows; i++) {
-        bool again = kept > 0 &&
-                     cell_compare(&state->list.cell[kept - 1], &state->list.cell[i], NULL) == 0;
-        if (!again) state->list.cell[kept++] = state->list.cell[i];
-    }
-    state->list.rows = kept;
-    return OK;
-}
-
-/* The values of this scan; *empty_out: a list without values, so there is nothing to find. */
-static Err
-begin_args(Exec *exec, HostScan *scan, bool *empty_out)
-{
-    u32 count = scan->node.plan->u.host_scan.arg_count;
-    arena_reset(&scan->bytes);
-    *empty_out = false;
-    for (u32 i = 0; i < count; i++) {
-        HostArgState *state = &scan->arg[i];
-        scan->value[i] = cell_null();
-        Err err = OK;
-        if (state->is_list) {
-            err = fill_list(exec, scan, state);
-        } else if (state->value != NULL) {
-            err = exec__eval_argument(exec, state->value, &scan->bytes, &scan->value[i]);
-        }
-        if (err != OK) return err;
-        if (!state->is_list) continue;
-        if (state->list.rows == 0) *empty_out = true;
-        if (!state->plan->whole_list) continue;
-        state->whole = (HostList){
-            .magic = HOST_LIST_MAGIC, .count = state->list.rows, .value = state->list.cell};
-        scan->value[i] = (Cell){.flags = CELL_POINTER, .u.pointer = &state->whole};
-    }
-    return OK;
-}
-
 static Err
 filter(Exec *exec, HostScan *scan, bool *row_out)
 {
     const PlanNode *plan = scan->node.plan;
-    u32 count = plan->u.host_scan.arg_count;
-    for (u32 i = 0; i < count; i++) {
-        const HostArgState *state = &scan->arg[i];
-        if (state->is_list && !state->plan->whole_list)
-            scan->value[i] = state->list.cell[state->at];
-    }
     scan->scanning = true;
     Err err = scan->host->ops->filter(scan->cursor, plan->u.host_scan.number,
-                                      plan->u.host_scan.text, count, scan->value, row_out,
-                                      &exec->msg);
+                                      plan->u.host_scan.text, scan->args.count, scan->args.value,
+                                      row_out, &exec->msg);
     return err == OK ? OK : host_fail(exec, err);
-}
-
-/* The next combination of values of the lists that are walked; false: that was the last. */
-static bool
-next_values(HostScan *scan)
-{
-    for (u32 i = scan->node.plan->u.host_scan.arg_count; i-- > 0;) {
-        HostArgState *state = &scan->arg[i];
-        if (!state->is_list || state->plan->whole_list) continue;
-        if (++state->at < state->list.rows) return true;
-        state->at = 0;
-    }
-    return false;
 }
 
 /* ---- rows ---- */
@@ -159,7 +49,7 @@ begin_scan(Exec *exec, HostScan *scan, bool *row_out)
         err = scan->host->ops->open(scan->host, &scan->cursor, &exec->msg);
         if (err != OK) return host_fail(exec, err);
     }
-    err = begin_args(exec, scan, &empty);
+    err = exec__args_begin(exec, &scan->args, &empty);
     if (err != OK) return err;
     if (empty) {
         scan->ended = true;
@@ -181,7 +71,7 @@ advance(Exec *exec, HostScan *scan, bool *row_out)
         if (err != OK) err = host_fail(exec, err);
     }
     while (err == OK && !*row_out && !scan->ended) {
-        if (scan->walks && next_values(scan)) {
+        if (scan->args.walks && exec__args_next(&scan->args)) {
             err = filter(exec, scan, row_out);
         } else {
             scan->ended = true;
@@ -225,14 +115,14 @@ static Err
 check_row(Exec *exec, HostScan *scan, u32 at, bool *fits_out)
 {
     *fits_out = true;
-    for (u32 i = 0; scan->walks && i < scan->node.plan->u.host_scan.arg_count; i++) {
-        const HostArgState *state = &scan->arg[i];
+    for (u32 i = 0; scan->args.walks && i < scan->args.count; i++) {
+        const ScanArg *state = &scan->args.arg[i];
         if (!state->is_list || state->plan->check_cell < 0) continue;
         const PlanStamp *stamp = &state->plan->check;
         ExecTruth truth;
         Err err = exec__compare_cells(exec, PX_EQ, stamp->affinity, stamp->collation,
                                       &scan->node.buffer[state->plan->check_cell][at],
-                                      &scan->value[i], &scan->node.bytes, &truth);
+                                      &scan->args.value[i], &scan->node.bytes, &truth);
         if (err != OK) return err;
         if (truth != EXEC_TRUE) *fits_out = false;
     }
@@ -280,9 +170,7 @@ host_reset(Exec *exec, ExecNode *node)
     scan->cursor = NULL;
     scan->started = false;
     scan->ended = false;
-    for (u32 i = 0; scan->arg != NULL && i < node->plan->u.host_scan.arg_count; i++) {
-        if (scan->arg[i].is_list) exec__rowbuf_clear(&scan->arg[i].list);
-    }
+    exec__args_reset(&scan->args);
 }
 
 static void
@@ -290,31 +178,11 @@ host_close(Exec *exec, ExecNode *node)
 {
     HostScan *scan = (HostScan *)node;
     host_reset(exec, node);
-    for (u32 i = 0; scan->arg != NULL && i < node->plan->u.host_scan.arg_count; i++) {
-        if (scan->arg[i].is_list) exec__rowbuf_free(&scan->arg[i].list);
-    }
-    arena_free(&scan->bytes);
+    exec__args_close(&scan->args);
 }
 
 static const NodeOps host_ops = {
     .next = host_next, .rewind = host_rewind, .reset = host_reset, .close = host_close};
-
-static Err
-open_arg(Exec *exec, HostScan *scan, const PlanHostArg *plan, HostArgState *state)
-{
-    state->plan = plan;
-    const PlanKeyPart *part = &plan->part;
-    if (part->value != NULL) return exec__compile(exec, part->value, &state->value);
-    if (part->in_list == NULL && part->in_sub == NULL) return OK;
-    exec__rowbuf_init(exec, &state->list, 1);
-    state->is_list = true;
-    if (!plan->whole_list) scan->walks = true;
-    if (part->in_sub == NULL)
-        return exec__compile_list(exec, part->in_list, part->in_count, &state->item);
-    Err err = exec__compile_list(exec, part->in_sub->bind_expr, part->in_sub->bind_count,
-                                 &state->bind);
-    return err == OK ? exec__sub_open(exec, part->in_sub, &state->sub) : err;
-}
 
 Err
 exec__host_scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
@@ -322,13 +190,6 @@ exec__host_scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     Err err = exec__node_new(exec, plan, &host_ops, sizeof(HostScan), node_out);
     if (err != OK) return err;
     HostScan *scan = (HostScan *)*node_out;
-    u32 argc = plan->u.host_scan.arg_count;
-    arena_init(&scan->bytes, exec->env->account);
     scan->host = plan->u.host_scan.table->host;
-    scan->value = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(argc, 1u));
-    scan->arg = ARENA_NEW_ARRAY(&exec->arena, HostArgState, MAX_OF(argc, 1u));
-    if (scan->arg == NULL || scan->value == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
-    for (u32 i = 0; err == OK && i < argc; i++)
-        err = open_arg(exec, scan, &plan->u.host_scan.arg[i], &scan->arg[i]);
-    return err;
+    return exec__args_open(exec, plan->u.host_scan.arg, plan->u.host_scan.arg_count, &scan->args);
 }

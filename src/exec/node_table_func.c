@@ -1,37 +1,39 @@
 /*
  * node_table_func.c -- PLAN_TABLE_FUNC: the rows of a table-valued function.
  *
- * The function starts at the first next() after a rewind, with its arguments as they are then.
+ * The function starts at the first next() after a rewind, with its arguments as they are then;
+ * where one is an IN list, it starts again for each value.
  */
 #include "exec/exec__write.h"
 #include "exec/node.h"
+#include "exec/scan_args.h"
 
 typedef struct TableFuncNode {
     ExecNode node;
-    ExecProgram **arg; /* NULL entries: not given. */
-    Cell *value;
-    const Cell **given;
-    Arena arena; /* Bytes of the arguments. */
+    ScanArgs args;
+    const Cell **given; /* NULL entries: not given. */
     TableCall call;
     bool started, used, ended;
 } TableFuncNode;
 
 static Err
-func_start(Exec *exec, TableFuncNode *func)
+func_start(TableFuncNode *func)
 {
-    const PlanNode *plan = func->node.plan;
-    arena_reset(&func->arena);
-    for (u32 i = 0; i < plan->u.table_func.arg_count; i++) {
-        func->given[i] = NULL;
-        if (func->arg[i] == NULL) continue;
-        func->value[i] = cell_null();
-        Err err = exec__eval_argument(exec, func->arg[i], &func->arena, &func->value[i]);
-        if (err != OK) return err;
-        func->given[i] = &func->value[i];
-    }
-    func->started = true;
+    for (u32 i = 0; i < func->args.count; i++)
+        func->given[i] = exec__arg_given(&func->args.arg[i]) ? &func->args.value[i] : NULL;
     func->used = true;
     return func->call.func->start(&func->call, func->given);
+}
+
+static Err
+func_begin(Exec *exec, TableFuncNode *func)
+{
+    bool empty;
+    Err err = exec__args_begin(exec, &func->args, &empty);
+    func->started = true;
+    if (err != OK) return err;
+    func->ended = empty;
+    return empty ? OK : func_start(func);
 }
 
 static Err
@@ -60,14 +62,19 @@ func_next(Exec *exec, ExecNode *node, u32 want)
     u32 done = 0;
     /* Streaming: nothing is read ahead, so that a trip finds nothing stale. */
     if (node->streaming) want = 1;
-    if (!func->started) err = func_start(exec, func);
+    if (!func->started) err = func_begin(exec, func);
     if (err == OK && !func->ended) err = exec__out_reserve(exec, node, want);
     while (err == OK && !func->ended && done < want) {
         bool row = false;
         err = func->call.func->next(&func->call, &row);
         if (err == OK && row) err = func_row(func, done);
         if (err == OK && row) done++;
-        if (!row) func->ended = true;
+        if (row) continue;
+        if (err == OK && func->args.walks && exec__args_next(&func->args)) {
+            err = func_start(func);
+        } else {
+            func->ended = true;
+        }
     }
     if (done == 0) {
         exec__out_end(node, err);
@@ -92,6 +99,7 @@ func_end(Exec *exec, ExecNode *node)
     TableFuncNode *func = (TableFuncNode *)node;
     if (func->used && func->call.func->end != NULL) func->call.func->end(&func->call);
     if (func->used) memset(func->call.state, 0, MAX_OF(func->call.func->state_bytes, 1u));
+    exec__args_reset(&func->args);
     func->used = false;
     func->started = false;
 }
@@ -100,7 +108,7 @@ static void
 func_free(Exec *exec, ExecNode *node)
 {
     func_end(exec, node);
-    arena_free(&((TableFuncNode *)node)->arena);
+    exec__args_close(&((TableFuncNode *)node)->args);
 }
 
 static const NodeOps func_ops = {
@@ -114,19 +122,10 @@ exec__table_func_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     TableFuncNode *func = (TableFuncNode *)*node_out;
     u32 argc = plan->u.table_func.arg_count, room = MAX_OF(argc, 1u);
     const TableFunc *def = plan->u.table_func.func;
-    arena_init(&func->arena, NULL);
     func->call = (TableCall){
         .func = def, .env = exec->env->func, .arena = &func->node.bytes, .msg = &exec->msg};
-    func->arg = ARENA_NEW_ARRAY(&exec->arena, ExecProgram *, room);
-    func->value = ARENA_NEW_ARRAY(&exec->arena, Cell, room);
     func->given = ARENA_NEW_ARRAY(&exec->arena, const Cell *, room);
     func->call.state = arena_alloc(&exec->arena, MAX_OF(def->state_bytes, 1u));
-    if (func->arg == NULL || func->value == NULL || func->given == NULL || func->call.state == NULL)
-        return exec__fail(exec, ERR_NOMEM, NULL);
-    for (u32 i = 0; i < argc; i++) {
-        if (plan->u.table_func.arg[i] == NULL) continue;
-        err = exec__compile(exec, plan->u.table_func.arg[i], &func->arg[i]);
-        if (err != OK) return err;
-    }
-    return OK;
+    if (func->given == NULL || func->call.state == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    return exec__args_open(exec, plan->u.table_func.arg, argc, &func->args);
 }

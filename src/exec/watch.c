@@ -209,7 +209,9 @@ walk_own(Walk *walk, const PlanNode *node)
             err = walk_part(walk, &node->u.host_scan.arg[i].part);
         return err;
     case PLAN_TABLE_FUNC:
-        return walk_list(walk, node->u.table_func.arg, node->u.table_func.arg_count);
+        for (u32 i = 0; err == OK && i < node->u.table_func.arg_count; i++)
+            err = walk_part(walk, &node->u.table_func.arg[i].part);
+        return err;
     default: return OK;
     }
 }

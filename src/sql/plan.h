@@ -244,9 +244,9 @@ typedef struct PlanScan {
     /* Index expressions available: output cells beyond `table` columns are not used yet. */
 } PlanScan;
 
-/* One argument of a virtual table's scan: a value, or an IN list that is walked value by value or,
-   with `whole_list`, handed over whole.  Nothing at all: NULL. */
-typedef struct PlanHostArg {
+/* One argument of the scan of a virtual table or a table-valued function: a value, or an IN list
+   that is walked value by value or, with `whole_list`, handed over whole.  Nothing at all: NULL. */
+typedef struct PlanScanArg {
     PlanKeyPart part;
     u8 affinity; /* Of a subquery's values; others come converted. */
     bool whole_list;
@@ -254,7 +254,7 @@ typedef struct PlanHostArg {
        cell is another value than the one in force are dropped.  -1: no test. */
     i32 check_cell;
     PlanStamp check;
-} PlanHostArg;
+} PlanScanArg;
 
 typedef struct PlanSortKey {
     PlanExpr *expr; /* Over the input row. */
@@ -442,8 +442,8 @@ struct PlanNode {
         } count;
         struct {
             const TableFunc *func;
-            u32 arg_count;  /* As many as func has hidden columns. */
-            PlanExpr **arg; /* NULL entries: not given. */
+            u32 arg_count;    /* As many as func has hidden columns, and the two limits. */
+            PlanScanArg *arg; /* Nothing at all: not given. */
             u16 *column;
         } table_func;
         struct {
@@ -451,7 +451,7 @@ struct PlanNode {
             i32 number;            /* The table's own name of the way ... */
             const char *text;      /* ... and more of it; NULL: none. */
             u32 arg_count;
-            PlanHostArg *arg;
+            PlanScanArg *arg;
             u16 *column;           /* Output cell i is this column, or COLUMN_ROWID. */
             const bool *unchanged; /* By column: only to be written back; NULL: none. */
         } host_scan;

@@ -3,15 +3,20 @@
 
 The data are JSON lines (xz-packed or plain): a header, then one session a line.  Each session runs
 in an empty directory; its statements are compared with what SQLite answered.  A worker process
-runs a batch of sessions, so that a crash costs one session and is named.
+runs a batch of sessions, so that a crash costs one session and is named.  Where a session copies or
+deletes a database file, its log goes with it: a file that is open is complete only with its log.
 
-usage: run.py --lib LIBRARY DATA [--file NAME] [--session N] [--limit N] [--verbose] [--top N]
-Prints a line a failing statement (with --verbose) and at the end
-  statements, matches, first mismatches by reason; exit status 0 unless a worker cannot start.
+usage: run.py --lib LIBRARY DATA [--file NAME] [--session N] [--without PREFIX] [--all FILE]
+              [--limit N] [--verbose] [--top N]
+Prints a line a failing statement (with --verbose; all of them as JSON lines with --all) and at the
+end first mismatches by reason, then sessions, files and statements that are as SQLite's, wrong
+results and missing errors, and how many failing statements fail with SQLite's code and text.
+Exit status 0 unless a worker cannot start.
 """
 import argparse
 import collections
 import ctypes
+import glob
 import hashlib
 import json
 import lzma
@@ -197,6 +202,23 @@ class Session:
             self.api.close_v2(db)
         self.db = {}
 
+    @staticmethod
+    def remove(name):
+        paths = [name + suffix for suffix in ("", "-journal", "-wal", "-shm")]
+        for path in paths + glob.glob(glob.escape(name) + "-log.*"):
+            if os.path.isdir(path):
+                shutil.rmtree(path, ignore_errors=True)
+            elif os.path.exists(path):
+                os.unlink(path)
+
+    @staticmethod
+    def copy(name, to):
+        for log in glob.glob(glob.escape(to) + "-log.*"):
+            os.unlink(log)
+        shutil.copyfile(name, to)
+        for log in glob.glob(glob.escape(name) + "-log.*"):
+            shutil.copyfile(log, to + log[len(name):])
+
     def step(self, op):
         kind = op["op"]
         if kind == "open":
@@ -213,15 +235,10 @@ class Session:
                 self.api.close_v2(self.db.pop(op["c"]))
         elif kind == "rm":
             for name in op["f"]:
-                for suffix in ("", "-journal", "-wal", "-shm"):
-                    path = self.text(name) + suffix
-                    if os.path.isdir(path):
-                        shutil.rmtree(path, ignore_errors=True)
-                    elif os.path.exists(path):
-                        os.unlink(path)
+                self.remove(self.text(name))
         elif kind == "cp":
             if os.path.isfile(self.text(op["f"])):
-                shutil.copyfile(self.text(op["f"]), self.text(op["to"]))
+                self.copy(self.text(op["f"]), self.text(op["to"]))
         elif kind == "func" and op["c"] in self.db:
             self.api.create_function_v2(self.db[op["c"]], op["n"].encode(), op["a"],
                                         1 | op.get("fl", 0), None,
@@ -243,13 +260,14 @@ def run_session(api, session):
     os.chdir(where)
     run = Session(api, where)
     statements = matches = 0
-    reasons = []
+    reasons, errors = [], [0, 0, []]
     try:
         for op in session["ops"]:
             answer = run.step(op)
             if op["op"] != "sql":
                 continue
             statements += 1
+            count_error(run, op, answer, errors)
             if answer is None or answer[0] is None:
                 matches += 1
             elif op.get("frag") or op.get("vd"):
@@ -261,7 +279,21 @@ def run_session(api, session):
         run.close()
         os.chdir(old)
         shutil.rmtree(where, ignore_errors=True)
-    return statements, matches, reasons
+    return statements, matches, reasons, errors
+
+
+def count_error(run, op, answer, errors):
+    """errors: failing statements, those with SQLite's code and text, the others."""
+    if "err" not in op or op.get("cmp") == "none" or op.get("vd") or op.get("frag"):
+        return
+    if answer is None or answer[1] is None or not answer[1][2]:
+        return
+    want = [op["err"][0], run.text(op["err"][1])]
+    errors[0] += 1
+    if answer[1][2] == want:
+        errors[1] += 1
+    else:
+        errors[2].append((op["s"], want, answer[1][2]))
 
 
 def worker(lib, pipe):
@@ -298,7 +330,8 @@ class Pool:
         self.process.kill()
         self.process.join()
         self.process = None
-        return len(session["ops"]), 0, [(session["ops"][-1].get("s", ""), reason, None, None)]
+        return (len(session["ops"]), 0, [(session["ops"][-1].get("s", ""), reason, None, None)],
+                [0, 0, []])
 
     def stop(self):
         if self.process is not None:
@@ -319,6 +352,53 @@ def shape(reason):
     return head[:70]
 
 
+class Report:
+    """What is counted over all sessions."""
+
+    def __init__(self, path):
+        self.out = open(path, "w", encoding="utf-8") if path else None
+        self.sessions = self.clean = self.statements = self.matches = 0
+        self.failing = self.same_error = self.wrong = self.missing = 0
+        self.first, self.files = collections.Counter(), {}
+
+    def add(self, session, result, verbose):
+        done, good, reasons, errors = result
+        name = session["file"]
+        self.sessions, self.clean = self.sessions + 1, self.clean + (not reasons)
+        self.statements, self.matches = self.statements + done, self.matches + good
+        self.failing, self.same_error = self.failing + errors[0], self.same_error + errors[1]
+        self.wrong += sum(r[1].startswith("rows differ") for r in reasons)
+        self.missing += sum(r[1].startswith("should fail") for r in reasons)
+        self.files[name] = self.files.get(name, True) and not reasons
+        if reasons:
+            self.first[shape(reasons[0][1])] += 1
+        if self.out:
+            for kind, list_ in (("mismatch", reasons), ("error", errors[2])):
+                for item in list_:
+                    line = [name, session["sess"], kind] + list(item)
+                    self.out.write(json.dumps(line) + "\n")
+        if not verbose:
+            return
+        for sql, reason, want, got in reasons[:5]:
+            print(f"{name} {session['sess']}: {reason}\n    {sql[:300]}")
+            if want is not None and reason.startswith("rows"):
+                print(f"    want {str(want)[:200]}\n    got  {str(got)[:200]}")
+
+    def show(self, top):
+        for reason, times in self.first.most_common(top):
+            print(f"{times:6} {reason}")
+        clean = sum(self.files.values())
+        print(f"{self.sessions} sessions, {self.clean} clean; {len(self.files)} files, {clean} "
+              f"clean ({percent(clean, len(self.files))}); {self.statements} statements, "
+              f"{self.matches} as SQLite ({percent(self.matches, self.statements)})")
+        print(f"{self.wrong} rows differ, {self.missing} should fail; of {self.failing} failing "
+              f"{self.same_error} with code and text ({percent(self.same_error, self.failing)})")
+
+
+def percent(part, whole):
+    return f"{100.0 * part / max(whole, 1):.2f} %"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("data")
@@ -330,34 +410,24 @@ def main():
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--top", type=int, default=40)
     parser.add_argument("--seconds", type=int, default=20, help="longest session")
+    parser.add_argument("--without", action="append", default=[],
+                        help="leave out files whose name begins so")
+    parser.add_argument("--all", help="every mismatch as a JSON line into this file")
     args = parser.parse_args()
+    report = Report(args.all)
     pool = Pool(os.path.realpath(args.lib), args.seconds)
-    statements = matches = count = clean = 0
-    first = collections.Counter()
     for number, session in enumerate(sessions_of(args.data)):
         if args.file and session["file"] != args.file:
             continue
         if args.session is not None and session["sess"] != args.session:
             continue
-        if number % args.every:
+        if number % args.every or session["file"].startswith(tuple(args.without)):
             continue
-        done, good, reasons = pool.run(session)
-        statements, matches, count = statements + done, matches + good, count + 1
-        clean += not reasons
-        if reasons:
-            first[shape(reasons[0][1])] += 1
-        if args.verbose:
-            for sql, reason, want, got in reasons[:5]:
-                print(f"{session['file']} {session['sess']}: {reason}\n    {sql[:300]}")
-                if want is not None and reason.startswith("rows"):
-                    print(f"    want {str(want)[:200]}\n    got  {str(got)[:200]}")
-        if args.limit and count >= args.limit:
+        report.add(session, pool.run(session), args.verbose)
+        if args.limit and report.sessions >= args.limit:
             break
     pool.stop()
-    for reason, times in first.most_common(args.top):
-        print(f"{times:6} {reason}")
-    print(f"{count} sessions, {clean} clean; {statements} statements, {matches} as SQLite "
-          f"({100.0 * matches / max(statements, 1):.2f} %)")
+    report.show(args.top)
 
 
 main()

@@ -164,6 +164,9 @@ bool plan__host_terms(Binder *b, Join *join, u32 unit);
 void plan__host_choose(Binder *b, Join *join, u32 unit, u64 done, Access *best_out, bool want_order,
                        Access *ordered_out);
 PlanNode *plan__host_node(Binder *b, Join *join, u32 unit, const Access *access, Env *env);
+/* Make `term`, which has its column, that of an IN; false: of another kind. */
+bool plan__list_term(const Join *join, const PlanExpr *e, HostTerm *term);
+bool plan__scan_arg(Binder *b, const HostTerm *term, Env *env, PlanScanArg *out);
 /* The index with the fewest bytes a row, if it is smaller than the table; NULL: none. */
 const IndexDef *plan__smallest_index(const TableDef *table);
 f64 plan__table_rows(Binder *b, const TableDef *table);
@@ -172,8 +175,8 @@ f64 plan__table_rows(Binder *b, const TableDef *table);
 
 /* A hidden column of a table-valued function that a term gives. */
 typedef struct FuncArg {
-    const PlanExpr *value; /* Bound; NULL: none. */
-    u32 term;
+    bool given;
+    HostTerm from;
 } FuncArg;
 
 struct Unit {

@@ -90,6 +90,17 @@ explain_scan(Explain *x, const PlanNode *node, i64 parent)
 }
 
 static void
+explain_args(Explain *x, const PlanScanArg *arg, u32 count, i64 parent)
+{
+    for (u32 i = 0; i < count; i++) {
+        const PlanKeyPart *part = &arg[i].part;
+        if (part->in_sub != NULL) explain_sub(x, part->in_sub, parent, "LIST SUBQUERY");
+        explain_expr(x, part->value, parent);
+        explain_list(x, part->in_list, part->in_count, parent);
+    }
+}
+
+static void
 explain_compound(Explain *x, const PlanNode *node, i64 parent)
 {
     if (node->u.compound.op == SET_UNION_ALL) {
@@ -216,7 +227,13 @@ explain_below(Explain *x, const PlanNode *node, i64 parent)
         break;
     }
     case PLAN_TABLE_FUNC:
+        add_line(x, parent, node->eqp);
+        explain_args(x, node->u.table_func.arg, node->u.table_func.arg_count, parent);
+        break;
     case PLAN_HOST_SCAN:
+        add_line(x, parent, node->eqp);
+        explain_args(x, node->u.host_scan.arg, node->u.host_scan.arg_count, parent);
+        break;
     case PLAN_COUNT: add_line(x, parent, node->eqp); break;
     default:
         if (node->input != NULL) explain_node(x, node->input, parent);

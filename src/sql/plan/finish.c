@@ -149,7 +149,8 @@ walk_own(Finish *f, PlanNode *node, u64 *reads)
             walk_part(f, &node->u.host_scan.arg[i].part, reads);
         break;
     case PLAN_TABLE_FUNC:
-        walk_list(f, node->u.table_func.arg, node->u.table_func.arg_count, reads);
+        for (u32 i = 0; i < node->u.table_func.arg_count; i++)
+            walk_part(f, &node->u.table_func.arg[i].part, reads);
         break;
     default: break;
     }

@@ -85,26 +85,34 @@ offer_between(Binder *b, Join *join, Unit *unit, u32 number, const PlanExpr *e)
     return push_term(b, join, unit, term);
 }
 
+bool
+plan__list_term(const Join *join, const PlanExpr *e, HostTerm *term)
+{
+    term->mask = 0;
+    if (e->op == PX_IN_SUB) {
+        term->kind = HOST_TERM_SUB;
+        term->affinity = e->u.sub->cmp[0].affinity;
+        term->collation = e->u.sub->cmp[0].collation;
+        PlanExpr only_sub = *e;
+        only_sub.arg_count = 0;
+        term->mask = plan__mask(join->core, &only_sub);
+        return (e->flags & PX_FLAG_NOT) == 0 && e->arg_count == 1;
+    }
+    if (e->op != PX_IN_LIST) return false;
+    term->kind = HOST_TERM_LIST;
+    term->affinity = e->cmp_affinity;
+    term->collation = e->collation;
+    for (u32 i = 1; i < e->arg_count; i++)
+        term->mask |= plan__mask(join->core, e->arg[i]);
+    return (e->flags & PX_FLAG_NOT) == 0;
+}
+
 static bool
 offer_list(Binder *b, Join *join, Unit *unit, u32 number, const PlanExpr *e)
 {
     HostTerm term = {.term = number, .exact = true, .op = HOST_EQ, .value = e};
     if (!is_column(unit, e->arg[0], &term.column)) return true;
-    if (e->op == PX_IN_SUB) {
-        term.kind = HOST_TERM_SUB;
-        term.affinity = e->u.sub->cmp[0].affinity;
-        term.collation = e->u.sub->cmp[0].collation;
-        PlanExpr only_sub = *e;
-        only_sub.arg_count = 0;
-        term.mask = plan__mask(join->core, &only_sub);
-    } else {
-        term.kind = HOST_TERM_LIST;
-        term.affinity = e->cmp_affinity;
-        term.collation = e->collation;
-        for (u32 i = 1; i < e->arg_count; i++)
-            term.mask |= plan__mask(join->core, e->arg[i]);
-    }
-    return push_term(b, join, unit, term);
+    return !plan__list_term(join, e, &term) || push_term(b, join, unit, term);
 }
 
 /* column LIKE x and its kin are calls like(x, column); a function of the table's own is f(column,
@@ -153,10 +161,8 @@ offer_term(Binder *b, Join *join, Unit *unit, u32 number)
     case PX_GE: return offer_compare(b, join, unit, number, e);
     case PX_BETWEEN:
         return (e->flags & PX_FLAG_NOT) != 0 || offer_between(b, join, unit, number, e);
-    case PX_IN_LIST: return (e->flags & PX_FLAG_NOT) != 0 || offer_list(b, join, unit, number, e);
-    case PX_IN_SUB:
-        return (e->flags & PX_FLAG_NOT) != 0 || e->arg_count != 1 ||
-               offer_list(b, join, unit, number, e);
+    case PX_IN_LIST:
+    case PX_IN_SUB: return offer_list(b, join, unit, number, e);
     case PX_IS_NULL:
     case PX_NOT_NULL:
         term.op = e->op == PX_IS_NULL ? HOST_IS_NULL : HOST_IS_NOT_NULL;
@@ -415,8 +421,8 @@ plan__host_choose(Binder *b, Join *join, u32 unit, u64 done, Access *best_out, b
 
 /* ---- the scan ---- */
 
-static bool
-argument(Binder *b, const HostTerm *term, Env *env, PlanHostArg *out)
+bool
+plan__scan_arg(Binder *b, const HostTerm *term, Env *env, PlanScanArg *out)
 {
     const PlanExpr *e = term->value;
     if (term->kind == HOST_TERM_SUB) {
@@ -448,13 +454,13 @@ arguments(Binder *b, Join *join, Unit *unit, const HostAccess *access, Env *env,
     for (u32 i = 0; i < index->constraint_count; i++)
         count += index->constraint[i].argument != 0;
     node->u.host_scan.arg_count = count;
-    node->u.host_scan.arg = KEEP_ARRAY(b, PlanHostArg, count);
+    node->u.host_scan.arg = KEEP_ARRAY(b, PlanScanArg, count);
     u32 *halves = BIND_ARRAY(b, u32, join->term_count);
     if (node->u.host_scan.arg == NULL || halves == NULL) return false;
     for (u32 i = 0; i < index->constraint_count; i++) {
         const HostConstraint *c = &index->constraint[i];
         if (c->argument == 0) continue;
-        PlanHostArg *out = &node->u.host_scan.arg[c->argument - 1];
+        PlanScanArg *out = &node->u.host_scan.arg[c->argument - 1];
         if (i >= unit->host_term_count) {
             bool is_limit = c->op == HOST_LIMIT;
             out->part.value = plan__lower(
@@ -471,7 +477,7 @@ arguments(Binder *b, Join *join, Unit *unit, const HostAccess *access, Env *env,
             out->check_cell = unit->source->cell_of[place];
             out->check = (PlanStamp){term->affinity, term->collation};
         }
-        if (!argument(b, term, env, out)) return false;
+        if (!plan__scan_arg(b, term, env, out)) return false;
         plan__class(node, out->part.value);
         if (!c->omit) continue;
         /* A BETWEEN is two constraints: both must be seen to. */

@@ -3,7 +3,8 @@
  *
  * Arguments may read the tables further left, so a function is the inner side of a loop join.  A
  * missing argument may come from WHERE or ON, hidden_column = value: the equality is then used up
- * like an argument, and the tables that the value reads come before.
+ * like an argument, and the tables that the value reads come before.  So may an IN, whose values
+ * are walked one by one.
  */
 #include "sql/plan/build.h"
 
@@ -49,24 +50,51 @@ other_side(const Join *join, const Unit *unit, const PlanExpr *e, u32 column, u3
     return NULL;
 }
 
-/* Find the term that gives a hidden column; one that needs no other table is preferred. */
-static void
-bind_hidden(const Join *join, u32 number, u32 column, FuncArg *arg)
+/* Does the term give the hidden column? */
+static bool
+gives_column(Binder *b, const Join *join, const Unit *u, const PlanExpr *e, HostTerm *out)
+{
+    u32 side;
+    if (e->op == PX_OR) {
+        e = plan__or_as_in(b, e);
+        if (e == NULL) return false;
+    }
+    if (e->op == PX_EQ) {
+        out->value = other_side(join, u, e, (u32)out->column, &side);
+        out->kind = HOST_TERM_VALUE;
+        if (out->value == NULL) return false;
+        out->mask = plan__mask(join->core, out->value);
+        return true;
+    }
+    if (e->op != PX_IN_LIST && e->op != PX_IN_SUB) return false;
+    const PlanExpr *key = plan__see_through(e->arg[0]);
+    out->value = e;
+    return key->op == PX_BOUND_COLUMN && key->u.bound.of == u->source &&
+           key->u.bound.column == (u32)out->column && plan__list_term(join, e, out) &&
+           (out->mask & u->mask) == 0;
+}
+
+/* Find the term that gives a hidden column; an equality before an IN, then one that needs no other
+   table, is preferred. */
+static bool
+bind_hidden(Binder *b, const Join *join, u32 number, u32 column, FuncArg *arg)
 {
     const Unit *u = &join->unit[number];
-    u64 best = 0;
+    u32 best = UINT32_MAX;
     for (u32 i = 0; i < join->term_count; i++) {
         const Term *term = &join->term[i];
-        u32 side;
-        if (term->expr->op != PX_EQ || !plan__term_serves(join, number, term)) continue;
-        const PlanExpr *value = other_side(join, u, term->expr, column, &side);
-        if (value == NULL) continue;
-        u64 mask = plan__mask(join->core, value);
-        if (must_follow(join, mask, u->mask) || (arg->value != NULL && (mask != 0 || best == 0)))
+        HostTerm found = {.term = i, .column = (i32)column};
+        if (!plan__term_serves(join, number, term)) continue;
+        if (!gives_column(b, join, u, term->expr, &found)) {
+            if (b->err != OK) return false;
             continue;
-        *arg = (FuncArg){.value = value, .term = i};
-        best = mask;
+        }
+        u32 rank = (found.kind == HOST_TERM_VALUE ? 0u : 2u) + (found.mask == 0 ? 0u : 1u);
+        if (must_follow(join, found.mask, u->mask) || rank >= best) continue;
+        *arg = (FuncArg){.given = true, .from = found};
+        best = rank;
     }
+    return true;
 }
 
 bool
@@ -80,8 +108,8 @@ plan__func_bind(Binder *b, Join *join, u32 number)
     if (u->func_arg == NULL) return false;
     if ((u->join & AST_JOIN_RIGHT) != 0) return true;
     for (u32 i = u->source->args.count; i < count; i++) {
-        bind_hidden(join, number, hidden_from + i, &u->func_arg[i]);
-        if (u->func_arg[i].value != NULL) u->needs |= plan__mask(join->core, u->func_arg[i].value);
+        if (!bind_hidden(b, join, number, hidden_from + i, &u->func_arg[i])) return false;
+        if (u->func_arg[i].given) u->needs |= u->func_arg[i].from.mask;
     }
     return true;
 }
@@ -148,30 +176,54 @@ value_limit(Binder *b, const Join *join, u32 number, bool low, u64 done, Env *ou
     return NULL;
 }
 
+static void
+class_arg(PlanNode *node, const PlanScanArg *arg)
+{
+    plan__class(node, arg->part.value);
+    for (u32 i = 0; i < arg->part.in_count; i++)
+        plan__class(node, arg->part.in_list[i]);
+}
+
 static bool
 lower_args(Binder *b, Join *join, u32 number, u64 done, Env *outside, PlanNode *node)
 {
     const Unit *u = &join->unit[number];
     const Source *source = u->source;
-    PlanExpr **arg = node->u.table_func.arg;
+    PlanScanArg *arg = node->u.table_func.arg;
     u32 hidden = (u32)(source->func->column_count - source->func->hidden_from);
     for (u32 i = 0; i < hidden; i++) {
-        const PlanExpr *e = i < source->args.count ? source->args.items[i] : u->func_arg[i].value;
-        if (e == NULL) continue;
-        if (i >= source->args.count) join->term[u->func_arg[i].term].placed = true;
-        arg[i] = plan__lower(b, e, outside);
-        if (arg[i] == NULL) return false;
+        const FuncArg *from = &u->func_arg[i];
+        if (i < source->args.count) {
+            arg[i].part.value = plan__lower(b, source->args.items[i], outside);
+        } else if (from->given) {
+            join->term[from->from.term].placed = true;
+            if (!plan__scan_arg(b, &from->from, outside, &arg[i])) return false;
+        }
+        if (b->err != OK) return false;
     }
     if (source->func->has_limits) {
         for (u32 i = 0; i < 2; i++) {
-            arg[hidden + i] = value_limit(b, join, number, i == 0, done, outside);
+            arg[hidden + i].part.value = value_limit(b, join, number, i == 0, done, outside);
             if (b->err != OK) return false;
         }
     }
-    for (u32 i = 0; i < node->u.table_func.arg_count; i++) {
-        if (arg[i] != NULL) plan__class(node, arg[i]);
-    }
+    for (u32 i = 0; i < node->u.table_func.arg_count; i++)
+        class_arg(node, &arg[i]);
     return true;
+}
+
+/* SQLite's number says which arguments are there; its pragmas' is always 0. */
+static bool
+name_func(Binder *b, const Source *source, PlanNode *node)
+{
+    u32 given = 0, hidden = (u32)(source->func->column_count - source->func->hidden_from);
+    for (u32 i = 0; i < hidden && strncmp(source->func->name, "pragma_", 7) != 0; i++) {
+        const PlanKeyPart *part = &node->u.table_func.arg[i].part;
+        bool there = part->value != NULL || part->in_list != NULL || part->in_sub != NULL;
+        given |= there ? 1u << i : 0;
+    }
+    node->eqp = arena_printf(b->arena, "SCAN %s VIRTUAL TABLE INDEX %u:", source->name, given);
+    return node->eqp != NULL || bind__fail(b, ERR_NOMEM, "out of memory") != NULL;
 }
 
 PlanNode *
@@ -186,7 +238,7 @@ plan__table_func(Binder *b, Join *join, u32 unit, u64 done, Env *outside)
     u32 count = (u32)(func->column_count - func->hidden_from) + (func->has_limits ? 2u : 0u);
     node->u.table_func.func = func;
     node->u.table_func.arg_count = count;
-    node->u.table_func.arg = KEEP_ARRAY(b, PlanExpr *, count);
+    node->u.table_func.arg = KEEP_ARRAY(b, PlanScanArg, count);
     node->u.table_func.column = KEEP_ARRAY(b, u16, source->cell_count);
     if (node->u.table_func.arg == NULL || node->u.table_func.column == NULL) return NULL;
     if (!lower_args(b, join, unit, done, outside, node)) return NULL;
@@ -196,13 +248,6 @@ plan__table_func(Binder *b, Join *join, u32 unit, u64 done, Env *outside)
     }
     node->klass = MAX_OF(node->klass, (u8)PLAN_FALLIBLE);
     node->rows = u->rows;
-    if (b->explain) {
-        /* SQLite's number says which arguments are there; its pragmas' is always 0. */
-        u32 given = 0, hidden = (u32)(func->column_count - func->hidden_from);
-        for (u32 i = 0; i < hidden && strncmp(func->name, "pragma_", 7) != 0; i++)
-            given |= node->u.table_func.arg[i] != NULL ? 1u << i : 0;
-        node->eqp = arena_printf(b->arena, "SCAN %s VIRTUAL TABLE INDEX %u:", source->name, given);
-        if (node->eqp == NULL) return bind__fail(b, ERR_NOMEM, "out of memory");
-    }
+    if (b->explain && !name_func(b, source, node)) return NULL;
     return node;
 }
