@@ -126,6 +126,12 @@ arena_alloc(Arena *arena, size_t bytes)
 void *arena_bytes(Arena *arena, size_t bytes);
 char *arena_strndup(Arena *arena, const void *text, size_t bytes); /* NUL-terminated copy. */
 char *arena_printf(Arena *arena, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Bytes handed out, and what was lost at the ends of chunks. */
+static inline size_t
+arena_used(const Arena *arena)
+{
+    return arena->total_bytes - (size_t)(arena->end - arena->next);
+}
 ArenaMark arena_mark(const Arena *arena);
 /* Give back all that was allocated since `mark`. */
 void arena_rewind(Arena *arena, ArenaMark mark);

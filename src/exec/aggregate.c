@@ -242,12 +242,14 @@ agg_feed_sorted(Exec *exec, Aggs *aggs, u32 i)
     Agg *agg = &aggs->agg[i];
     Err err = exec__sorter_finish(&agg->sorter);
     if (err != OK) return exec__fail(exec, err, NULL);
-    for (u32 at = 0; at < agg->sorter.count; at++) {
-        const Cell *row = exec__rowbuf_row(&agg->sorter.rows, exec__sorter_row(&agg->sorter, at));
+    for (;;) {
+        const Cell *row;
+        err = exec__sorter_next(&agg->sorter, NULL, &row);
+        if (err != OK) return exec__fail(exec, err, NULL);
+        if (row == NULL) return OK;
         err = exec__agg_step(exec, aggs, (u32)row[agg->plan->arg_count].u.i, i, row);
         if (err != OK) return err;
     }
-    return OK;
 }
 
 Err

@@ -14,6 +14,7 @@
 #include "exec/point.h"
 #include "exec/rowbuf.h"
 #include "exec/scan.h"
+#include "exec/spill.h"
 #include "rt/process.h"
 #include "rt/task.h"
 
@@ -23,7 +24,10 @@ Err
 exec__fail(Exec *exec, Err err, const char *format, ...)
 {
     char text[400];
-    if (format == NULL) return err_set(&exec->msg, err, "%s", err_text(err));
+    if (format == NULL) {
+        const ErrMsg *why = &exec->spill.why;
+        return err_set(&exec->msg, err, "%s", why->err == err ? err_message(why) : err_text(err));
+    }
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
@@ -145,6 +149,7 @@ exec_close(Exec *exec)
         exec__sub_close(exec->sub[i]);
     }
     exec__in_set_free(exec->sets);
+    exec__spill_close(exec);
     if (exec->returning != NULL) exec__rowbuf_free(exec->returning);
     arena_free(&exec->pinned);
     arena_free(&exec->row_arena);
@@ -186,6 +191,9 @@ exec_start(Exec *exec, StoreTxn *const *txn_by_database, const Cell *params, u32
 {
     ASSERT(!exec->running);
     err_clear(&exec->msg);
+    if (UNLIKELY(exec->spill.budget_set != exec->env->memory_budget_bytes + 1)) {
+        exec__spill_start(exec);
+    }
     exec->txn = txn_by_database;
     exec->param = params;
     if (param_count < exec->plan->param_count) {
@@ -415,6 +423,7 @@ exec_reset(Exec *exec)
     for (u32 i = 0; i < exec->plan->sub_count; i++) {
         if (exec->sub[i] != NULL) exec__sub_reset(exec->sub[i]);
     }
+    exec__spill_end(exec);
 }
 
 /* ---- for the row program ---- */

@@ -24,6 +24,21 @@ typedef struct ExecShared {
     const Cell *current; /* Recursion: the row at hand; NULL: none. */
 } ExecShared;
 
+/* What does not fit goes to a temporary file (spill.h). */
+typedef struct Spill {
+    struct RtFile *file; /* NULL: nothing has been written in this run. */
+    u32 unit_bytes;
+    u32 units; /* Of the file. */
+    u32 *free_unit;
+    u32 free_count, free_capacity;
+    u32 holders;    /* Of rows, by the plan. */
+    u64 budget_set; /* The environment's, + 1, that the next two come from. */
+    u64 budget_bytes, share_bytes;
+    u64 held_bytes; /* By all holders. */
+    u64 written_bytes;
+    ErrMsg why; /* What the file system said. */
+} Spill;
+
 struct Exec {
     const Plan *plan;
     const ExecEnv *env;
@@ -35,6 +50,7 @@ struct Exec {
     Arena row_arena; /* Results of exec__eval() for the row at hand. */
     ErrMsg msg;
     u64 hash_seed;
+    Spill spill;
     u64 run_no;  /* Counts runs; 0: never started. */
     u64 bind_no; /* Changes when transactions may have been replaced: cursors bind again. */
     u64 data_no; /* Changes whenever kept subquery results have become invalid. */

@@ -87,6 +87,10 @@ MUST_CHECK Err exec__host_scan_new(Exec *exec, const PlanNode *plan, ExecNode **
 MUST_CHECK Err exec__window_new(Exec *exec, const PlanNode *plan, ExecNode **node_out);
 MUST_CHECK Err exec__recursive_new(Exec *exec, const PlanNode *plan, ExecNode **node_out);
 
+/* A sort that has given its first batch: do its rows last until it is rewound?  Not if they come
+   from runs in the temporary file. */
+bool exec__sort_keeps_rows(const ExecNode *node);
+
 /* ---- helpers for operators ---- */
 
 /* Allocate a node of `bytes` with its output vectors. */

@@ -17,6 +17,7 @@ typedef struct Sort {
     Cell *key_cell, *row;
     bool sorted;
     u32 next;
+    RowBuf page; /* Beyond the budget: the rows read from the merge last. */
 } Sort;
 
 static void
@@ -25,6 +26,7 @@ sort_rewind(Exec *exec, ExecNode *node)
     Sort *sort = (Sort *)node;
     sort->sorted = false;
     sort->next = 0;
+    exec__rowbuf_clear(&sort->page);
     exec__rewind(exec, node->input);
 }
 
@@ -76,6 +78,44 @@ sort_input(Exec *exec, Sort *sort)
     return err == OK ? OK : exec__fail(exec, err, NULL);
 }
 
+/* The next rows of the merge. */
+static Err
+page_fill(Exec *exec, Sort *sort, u32 want)
+{
+    RowBuf *page = &sort->page;
+    Err err = exec__check(exec);
+    if (err != OK) return err;
+    exec__rowbuf_clear(page);
+    sort->next = 0;
+    while (page->rows < want && exec__rowbuf_memory(page) < BATCH_BYTES_MAX) {
+        const Cell *row;
+        err = exec__sorter_next(&sort->sorter, NULL, &row);
+        if (err == OK && row == NULL) break;
+        if (err == OK) err = exec__rowbuf_add(page, row);
+        if (err != OK) return exec__fail(exec, err, NULL);
+    }
+    return OK;
+}
+
+static void
+merged_next(Exec *exec, Sort *sort, u32 want)
+{
+    Err err = sort->next == sort->page.rows ? page_fill(exec, sort, want) : OK;
+    u32 count = MIN_OF(want, sort->page.rows - sort->next);
+    if (err != OK || count == 0) {
+        exec__out_end(&sort->node, err);
+        return;
+    }
+    exec__out_from_rows(exec, &sort->node, &sort->page, NULL, sort->next, count);
+    sort->next += count;
+}
+
+bool
+exec__sort_keeps_rows(const ExecNode *node)
+{
+    return !exec__sorter_merges(&((const Sort *)node)->sorter);
+}
+
 static void
 sort_next(Exec *exec, ExecNode *node, u32 want)
 {
@@ -87,6 +127,10 @@ sort_next(Exec *exec, ExecNode *node, u32 want)
             return;
         }
         sort->sorted = true;
+    }
+    if (exec__sorter_merges(&sort->sorter)) {
+        merged_next(exec, sort, want);
+        return;
     }
     u32 count = MIN_OF(want, sort->sorter.count - sort->next);
     if (count == 0) {
@@ -111,6 +155,7 @@ sort_reset(Exec *exec, ExecNode *node)
     Sort *sort = (Sort *)node;
     (void)exec;
     sort->sorted = false;
+    exec__rowbuf_clear(&sort->page);
     exec__sorter_start(&sort->sorter, U64_MAX);
 }
 
@@ -119,6 +164,7 @@ sort_close(Exec *exec, ExecNode *node)
 {
     (void)exec;
     exec__sorter_free(&((Sort *)node)->sorter);
+    exec__rowbuf_free(&((Sort *)node)->page);
 }
 
 static const NodeOps sort_ops = {.next = sort_next,
@@ -155,6 +201,7 @@ exec__sort_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     u32 keys = plan->u.sort.key_count;
     err = exec__sorter_init(exec, &sort->sorter, plan->u.sort.key, keys, plan->input->columns);
     if (err != OK) return exec__fail(exec, err, NULL);
+    exec__rowbuf_init(exec, &sort->page, plan->input->columns);
     sort->key = ARENA_NEW_ARRAY(&exec->arena, ExecProgram *, MAX_OF(keys, 1u));
     sort->key_cell = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(keys, 1u));
     sort->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->input->columns, 1u));

@@ -112,6 +112,8 @@ take_input(Exec *exec, Win *win, u32 want)
     }
     win->in_ahead = true;
     win->in_first = first;
+    win->rows.copies = win->node.input->plan->kind != PLAN_SORT ||
+                       !exec__sort_keeps_rows(win->node.input);
     Err err = exec__win_take(exec, win, in);
     /* What could be computed stands before the error. */
     win->in_err = err != OK ? err : in->err;

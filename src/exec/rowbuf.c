@@ -26,10 +26,20 @@ exec__rowbuf_clear(RowBuf *rows)
     arena_reset(&rows->bytes);
 }
 
+void
+exec__rowbuf_drop(RowBuf *rows)
+{
+    u32 columns = rows->columns;
+    MemAccount *account = rows->account;
+    exec__rowbuf_free(rows);
+    *rows = (RowBuf){.columns = columns, .account = account};
+    arena_init(&rows->bytes, account);
+}
+
 u64
 exec__rowbuf_memory(const RowBuf *rows)
 {
-    return (u64)rows->rows * rows->columns * sizeof(Cell) + rows->bytes.total_bytes;
+    return (u64)rows->rows * rows->columns * sizeof(Cell) + arena_used(&rows->bytes);
 }
 
 static Err

@@ -20,6 +20,7 @@ typedef struct RowBuf {
 void exec__rowbuf_init(Exec *exec, RowBuf *rows, u32 columns);
 void exec__rowbuf_free(RowBuf *rows);
 void exec__rowbuf_clear(RowBuf *rows); /* Keeps the memory. */
+void exec__rowbuf_drop(RowBuf *rows);  /* Does not. */
 /* Append a copy of a row; its bytes are copied too. */
 MUST_CHECK Err exec__rowbuf_add(RowBuf *rows, const Cell *row);
 /* Append a row of NULLs to be filled by exec__rowbuf_set(). */

@@ -4,16 +4,52 @@
  * Invariant: an item's `row` is its place in `rows`, and rows stand there in the order they came;
  * so the place breaks ties.  Top-N throws losers away whenever twice as many rows as wanted have
  * gathered, and from then on refuses rows that cannot win.
+ *
+ * A run in the temporary file has its keys as key bytes, whatever mode its rows were sorted in, so
+ * that runs of numbers and others can be merged; only with host collations they are cells.
  */
 #include "exec/sorter.h"
 
-#define PRUNE_SLACK 1024u
+#include "rt/task.h"
+
+#define PRUNE_SLACK      1024u
+#define SPILL_CHECK_ROWS 4096u
+
+/* Order of two rows by their key cells. */
+static int
+cells_order(const Sorter *sorter, const Cell *a, const Cell *b)
+{
+    for (u32 i = 0; i < sorter->key_count; i++) {
+        const KeyColumn *key = &sorter->key[i];
+        bool null_a = a[i].type == CELL_NULL, null_b = b[i].type == CELL_NULL;
+        int order;
+        if (null_a || null_b) {
+            order = null_a && null_b ? 0 : null_a ? -1 : 1;
+            if (key->nulls_last) order = -order;
+        } else {
+            order = cell_compare(&a[i], &b[i], key->collation);
+        }
+        if (order != 0) return key->desc ? -order : order;
+    }
+    return 0;
+}
+
+/* The same of two keys of runs. */
+static int
+runs_order(void *arg, Slice a, Slice b)
+{
+    const Sorter *sorter = arg;
+    exec__cells_decode(a, sorter->compared, sorter->key_count);
+    exec__cells_decode(b, sorter->compared + sorter->key_count, sorter->key_count);
+    return cells_order(sorter, sorter->compared, sorter->compared + sorter->key_count);
+}
 
 Err
 exec__sorter_init(Exec *exec, Sorter *sorter, const PlanSortKey *key, u32 key_count,
                   u32 row_columns)
 {
-    *sorter = (Sorter){.key_count = key_count, .rows_max = U64_MAX};
+    *sorter = (Sorter){.exec = exec, .key_count = key_count, .rows_max = U64_MAX};
+    exec__spill_enlist(exec);
     exec__rowbuf_init(exec, &sorter->rows, row_columns);
     exec__rowbuf_init(exec, &sorter->keys, key_count);
     exec__rowbuf_init(exec, &sorter->spare, row_columns);
@@ -36,12 +72,20 @@ exec__sorter_init(Exec *exec, Sorter *sorter, const PlanSortKey *key, u32 key_co
                          : key_count >= 1 && key_count <= 2 ? SORT_NUMBERS
                                                             : SORT_BYTES;
     sorter->mode = sorter->mode_first;
+    sorter->merged = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(row_columns, 1u));
+    sorter->compared = ARENA_NEW_ARRAY(&exec->arena, Cell, 2 * MAX_OF(key_count, 1u));
+    if (sorter->merged == NULL || sorter->compared == NULL) return ERR_NOMEM;
+    exec__runs_init(&sorter->runs, by_cells ? runs_order : NULL, sorter);
     return OK;
 }
 
 void
 exec__sorter_free(Sorter *sorter)
 {
+    if (sorter->exec == NULL) return; /* Never opened. */
+    exec__spill_forget(sorter->exec, &sorter->held);
+    exec__runs_free(sorter->exec, &sorter->runs);
+    buf_free(&sorter->row_buf);
     exec__rowbuf_free(&sorter->rows);
     exec__rowbuf_free(&sorter->keys);
     exec__rowbuf_free(&sorter->spare);
@@ -70,6 +114,11 @@ exec__sorter_start(Sorter *sorter, u64 rows_max)
     sorter->mode = sorter->mode_first;
     sorter->kind[0] = sorter->kind[1] = CELL_NULL;
     sorter->rows_max = rows_max;
+    sorter->next = 0;
+    sorter->check_at = 0;
+    exec__spill_forget(sorter->exec, &sorter->held);
+    if (sorter->runs.count > 0) exec__runs_drop(sorter->exec, &sorter->runs);
+    sorter->merging = false;
 }
 
 static Err
@@ -113,25 +162,6 @@ sorter_grow(Sorter *sorter, u32 more)
     sorter->capacity = capacity;
     sorter->grown_mode = sorter->mode;
     return OK;
-}
-
-/* Order of two rows by their key cells. */
-static int
-cells_order(const Sorter *sorter, const Cell *a, const Cell *b)
-{
-    for (u32 i = 0; i < sorter->key_count; i++) {
-        const KeyColumn *key = &sorter->key[i];
-        bool null_a = a[i].type == CELL_NULL, null_b = b[i].type == CELL_NULL;
-        int order;
-        if (null_a || null_b) {
-            order = null_a && null_b ? 0 : null_a ? -1 : 1;
-            if (key->nulls_last) order = -order;
-        } else {
-            order = cell_compare(&a[i], &b[i], key->collation);
-        }
-        if (order != 0) return key->desc ? -order : order;
-    }
-    return 0;
 }
 
 static bool
@@ -364,6 +394,95 @@ numbers_beat_bar(const Sorter *sorter, const u64 *mapped)
     return sorter->key_count > 1 && mapped[1] < sorter->bar[1];
 }
 
+/* ---- beyond the budget ---- */
+
+#define ROW_EXTRA_BYTES 72u /* Of items, numbers and row numbers. */
+
+static u64
+sorter_memory(const Sorter *sorter)
+{
+    u64 row_bytes = (u64)sorter->rows.columns * sizeof(Cell) + ROW_EXTRA_BYTES;
+    if (sorter->mode == SORT_CELLS) row_bytes += (u64)sorter->key_count * sizeof(Cell);
+    return sorter->count * row_bytes + arena_used(&sorter->rows.bytes) +
+           arena_used(&sorter->keys.bytes) + arena_used(&sorter->key_bytes);
+}
+
+/* The key of the row in place `at` of the order, as it stands in a run. */
+static Err
+run_key(Sorter *sorter, u32 at, Slice *key_out)
+{
+    Err err = OK;
+    u32 row = sorter->order[at];
+    if (sorter->mode == SORT_BYTES) {
+        *key_out = (Slice){sorter->item[at].key, sorter->item[at].key_bytes};
+        return OK;
+    }
+    buf_clear(&sorter->key_buf);
+    if (sorter->mode == SORT_CELLS) {
+        err = exec__cells_encode(&sorter->key_buf, exec__rowbuf_row(&sorter->keys, row),
+                                 sorter->key_count);
+    }
+    for (u32 k = 0; err == OK && sorter->mode == SORT_NUMBERS && k < sorter->key_count; k++) {
+        Cell key = unmap(sorter, k, sorter->mapped[k][row]);
+        err = key_append_cell(&sorter->key_buf, &key, &sorter->key[k]);
+    }
+    *key_out = buf_slice(&sorter->key_buf);
+    return err;
+}
+
+/* Write the rows at hand as a run. */
+static Err
+spill_now(Sorter *sorter)
+{
+    Exec *exec = sorter->exec;
+    Err err = sort_now(sorter);
+    if (err == OK) err = exec__runs_begin(exec, &sorter->runs);
+    u32 count = (u32)MIN_OF((u64)sorter->count, sorter->rows_max);
+    for (u32 i = 0; err == OK && i < count; i++) {
+        Slice key;
+        buf_clear(&sorter->row_buf);
+        err = run_key(sorter, i, &key);
+        if (err != OK) break;
+        err = exec__cells_encode(&sorter->row_buf,
+                                 exec__rowbuf_row(&sorter->rows, sorter->order[i]),
+                                 sorter->rows.columns);
+        if (err == OK) err = exec__runs_put(exec, &sorter->runs, key, buf_slice(&sorter->row_buf));
+        if (err == OK && i % SPILL_CHECK_ROWS == 0) err = rt_check();
+    }
+    if (err == OK) err = exec__runs_end(exec, &sorter->runs);
+    if (err != OK) return err;
+    exec__rowbuf_clear(&sorter->rows);
+    exec__rowbuf_clear(&sorter->keys);
+    arena_free(&sorter->rows.bytes);
+    arena_free(&sorter->keys.bytes);
+    arena_free(&sorter->key_bytes);
+    exec__spill_forget(exec, &sorter->held);
+    sorter->count = 0;
+    sorter->has_bar = false;
+    sorter->check_at = 0;
+    return OK;
+}
+
+/* After rows have come: look at the budget now and then. */
+static inline Err
+spill_check(Sorter *sorter)
+{
+    size_t bytes = sorter->rows.bytes.total_bytes;
+    if (sorter->count < sorter->check_at && bytes == sorter->check_bytes) return OK;
+    sorter->check_at = sorter->count + 1 + sorter->count / 8;
+    sorter->check_bytes = bytes;
+    bool due = exec__spill_due(sorter->exec, &sorter->held, sorter_memory(sorter));
+    return due && sorter->count > 1 ? spill_now(sorter) : OK;
+}
+
+/* One row more has come. */
+static inline Err
+row_added(Sorter *sorter)
+{
+    Err err = sorter->rows_max < U32_MAX / 4 ? prune(sorter) : OK;
+    return err == OK ? spill_check(sorter) : err;
+}
+
 static Err
 numbers_add(Sorter *sorter, const u64 *mapped, const Cell *row)
 {
@@ -376,7 +495,7 @@ numbers_add(Sorter *sorter, const u64 *mapped, const Cell *row)
         sorter->mapped[k][sorter->count] = mapped[k];
     }
     sorter->count++;
-    return sorter->rows_max < U32_MAX / 4 ? prune(sorter) : OK;
+    return row_added(sorter);
 }
 
 Err
@@ -407,7 +526,7 @@ exec__sorter_add(Sorter *sorter, const Cell *key, const Cell *row)
     }
     if (err != OK) return err;
     sorter->count++;
-    return sorter->rows_max < U32_MAX / 4 ? prune(sorter) : OK;
+    return row_added(sorter);
 }
 
 /* All keys of the batch are numbers of the kinds so far: no row needs to be looked at. */
@@ -442,8 +561,9 @@ numbers_add_all(Sorter *sorter, const Vec *key, const Batch *batch)
             mapped[n] = map_at(sorter, key, k, batch_at(batch, n));
         }
     }
-    if (err == OK) sorter->count += batch->count;
-    return err;
+    if (err != OK) return err;
+    sorter->count += batch->count;
+    return spill_check(sorter);
 }
 
 /* Top-N: the live rows whose first key does not lose against the bar. */
@@ -503,10 +623,77 @@ exec__sorter_add_batch(Sorter *sorter, const Vec *key, const Batch *batch, Cell 
 }
 
 Err
+exec__sorter_add_bytes(Sorter *sorter, Slice key, const Cell *row)
+{
+    ASSERT(sorter->key_count == 0 && sorter->rows_max == U64_MAX);
+    Err err = sorter_grow(sorter, 1);
+    if (err == OK) err = exec__rowbuf_add(&sorter->rows, row);
+    if (err == OK) {
+        err = item_set(sorter, &sorter->item[sorter->count], key, sorter->rows.rows - 1);
+    }
+    if (err != OK) return err;
+    sorter->count++;
+    return spill_check(sorter);
+}
+
+/* The rows have left: so does their memory, before the merge needs some. */
+static void
+arrays_free(Sorter *sorter)
+{
+    exec__rowbuf_drop(&sorter->rows);
+    exec__rowbuf_drop(&sorter->keys);
+    mem_free(sorter->item);
+    mem_free(sorter->scratch);
+    mem_free(sorter->order);
+    mem_free(sorter->order_scratch);
+    mem_free(sorter->mapped[0]);
+    mem_free(sorter->mapped[1]);
+    exec__number_room_free(&sorter->room);
+    sorter->item = sorter->scratch = NULL;
+    sorter->order = sorter->order_scratch = NULL;
+    sorter->mapped[0] = sorter->mapped[1] = NULL;
+    sorter->capacity = 0;
+}
+
+Err
 exec__sorter_finish(Sorter *sorter)
 {
+    sorter->next = 0;
+    if (sorter->runs.count > 0) {
+        Err err = sorter->count > 0 ? spill_now(sorter) : OK;
+        arrays_free(sorter);
+        sorter->merging = true;
+        sorter->left = sorter->rows_max;
+        return err == OK ? exec__runs_merge(sorter->exec, &sorter->runs) : err;
+    }
     Err err = sort_now(sorter);
     if (err != OK) return err;
     if (sorter->count > sorter->rows_max) sorter->count = (u32)sorter->rows_max;
+    return OK;
+}
+
+Err
+exec__sorter_next(Sorter *sorter, Slice *key_out, const Cell **row_out)
+{
+    *row_out = NULL;
+    if (!sorter->merging) {
+        if (sorter->next == sorter->count) return OK;
+        u32 at = sorter->next++;
+        if (key_out != NULL) {
+            ASSERT(sorter->mode == SORT_BYTES);
+            *key_out = (Slice){sorter->item[at].key, sorter->item[at].key_bytes};
+        }
+        *row_out = exec__rowbuf_row(&sorter->rows, sorter->order[at]);
+        return OK;
+    }
+    Slice key, row;
+    bool found;
+    if (sorter->left == 0) return OK;
+    Err err = exec__runs_next(sorter->exec, &sorter->runs, &key, &row, &found);
+    if (err != OK || !found) return err;
+    sorter->left--;
+    exec__cells_decode(row, sorter->merged, sorter->rows.columns);
+    if (key_out != NULL) *key_out = key;
+    *row_out = sorter->merged;
     return OK;
 }

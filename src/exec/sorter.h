@@ -4,6 +4,7 @@
  * Rows come with their key cells.  One or two keys, each of which is an integer in every row or a
  * real in every row, are sorted as numbers by radix.  Other keys become key bytes and are compared
  * by memcmp; with a collation of the host program the key cells are kept and compared one by one.
+ * Rows beyond the memory budget leave as sorted runs, which are merged at the end (sort_runs.h).
  */
 #pragma once
 
@@ -11,6 +12,7 @@
 #include "exec/number_sort.h"
 #include "exec/order.h"
 #include "exec/rowbuf.h"
+#include "exec/sort_runs.h"
 
 typedef enum SortMode {
     SORT_NUMBERS, /* Every key so far is a number of the kind its column began with. */
@@ -19,6 +21,7 @@ typedef enum SortMode {
 } SortMode;
 
 typedef struct Sorter {
+    Exec *exec;
     u32 key_count;
     KeyColumn *key; /* How each key column is encoded. */
     u8 mode;        /* SortMode */
@@ -41,6 +44,17 @@ typedef struct Sorter {
     RowBuf spare; /* Top-N: what is kept moves here when losers are thrown away. */
     RowBuf spare_keys;
     Arena spare_bytes;
+    /* Beyond the budget. */
+    SortRuns runs;
+    u64 held;           /* As exec__spill_due() knows it. */
+    u32 check_at;       /* Look at the budget when so many rows are there, */
+    size_t check_bytes; /* or the bytes of rows have grown. */
+    bool merging;       /* The rows come from runs. */
+    u32 next;           /* exec__sorter_next(): the place of the next row in memory, */
+    u64 left;           /* or how many the merge may still give. */
+    Cell *merged;       /* The row it gave last. */
+    Cell *compared;     /* SORT_CELLS: scratch for two keys. */
+    Buf row_buf;
 } Sorter;
 
 MUST_CHECK Err exec__sorter_init(Exec *exec, Sorter *sorter, const PlanSortKey *key, u32 key_count,
@@ -53,8 +67,18 @@ MUST_CHECK Err exec__sorter_add(Sorter *sorter, const Cell *key, const Cell *row
 /* Add the live rows of a batch, all columns, by their key vectors. */
 MUST_CHECK Err exec__sorter_add_batch(Sorter *sorter, const Vec *key, const Batch *batch,
                                       Cell *key_scratch, Cell *row_scratch);
+/* Add a row by key bytes that were made already; the sorter has no key columns of its own. */
+MUST_CHECK Err exec__sorter_add_bytes(Sorter *sorter, Slice key, const Cell *row);
 /* All rows are in: put them in order. */
 MUST_CHECK Err exec__sorter_finish(Sorter *sorter);
+/* Rows one by one, in order; *row_out NULL at the end.  A row lives until the next call. */
+MUST_CHECK Err exec__sorter_next(Sorter *sorter, Slice *key_out, const Cell **row_out);
+/* Without runs all rows are in memory and stay there until the next start: */
+static inline bool
+exec__sorter_merges(const Sorter *sorter)
+{
+    return sorter->merging;
+}
 /* The row in place `at`, 0 <= at < sorter->count. */
 static inline u32
 exec__sorter_row(const Sorter *sorter, u32 at)

@@ -116,6 +116,59 @@ run_cache_size(PragmaCall *call)
     return OK;
 }
 
+/* Bytes a statement may hold in sorts, hash tables and the like before it spills; 0: default. */
+static Err
+run_memory_budget(PragmaCall *call)
+{
+    u64 *budget = &call->session->exec_env.memory_budget_bytes;
+    if (!call->has_value) return one_number(call, (i64)*budget);
+    i64 bytes = value_number(call->value);
+    *budget = bytes > 0 ? (u64)bytes : 0;
+    return OK;
+}
+
+/* ---- for tests: results must not depend on these ---- */
+
+/* Rows asked of a statement's root at once; 0: growing. */
+static Err
+run_batch_rows(PragmaCall *call)
+{
+    u32 *rows = &call->session->exec_env.batch_rows;
+    if (!call->has_value) return one_number(call, *rows);
+    i64 number = value_number(call->value);
+    *rows = (u32)MIN_OF(MAX_OF(number, (i64)0), (i64)BATCH_ROWS_MAX);
+    return OK;
+}
+
+/* Drop what was read ahead after so many rows; 0: never. */
+static Err
+run_trip_every(PragmaCall *call)
+{
+    u32 *rows = &call->session->exec_env.trip_every;
+    if (!call->has_value) return one_number(call, *rows);
+    i64 number = value_number(call->value);
+    *rows = (u32)MIN_OF(MAX_OF(number, (i64)0), (i64)U32_MAX);
+    return OK;
+}
+
+/* Which plans are made where there is a choice. */
+static Err
+run_plans(PragmaCall *call)
+{
+    static const char *const names[] = {"free", "hash", "loop", "as_written", "plain"};
+    STATIC_ASSERT(COUNT_OF(names) == SESSION_PLANS);
+    Session *session = call->session;
+    for (u8 i = 0; call->has_value && i < COUNT_OF(names); i++) {
+        if (!slice_equal_nocase(call->value, SLICE(names[i], strlen(names[i])))) continue;
+        session->plans = i;
+        session->environment++; /* Plans are made anew. */
+        return OK;
+    }
+    return one_text(call, names[session->plans]);
+}
+
+/* ---- */
+
 static Err
 run_query_only(PragmaCall *call)
 {
@@ -640,6 +693,11 @@ static const PragmaDef pragmas[] = {
     {"wal_autocheckpoint", fixed_number, .number = 1000, .columns = 1,
      .column = {"wal_autocheckpoint"}},
     {"wal_checkpoint", run_checkpoint, .columns = 3, .column = {"busy", "log", "checkpointed"}},
+    {"weft_batch_rows", run_batch_rows, false, true, .columns = 1, .column = {"weft_batch_rows"}},
+    {"weft_memory_budget", run_memory_budget, false, true, .columns = 1,
+     .column = {"weft_memory_budget"}},
+    {"weft_plans", run_plans, false, true, .columns = 1, .column = {"weft_plans"}},
+    {"weft_trip_every", run_trip_every, false, true, .columns = 1, .column = {"weft_trip_every"}},
     {"weft_writers", run_writers, .columns = 1, .column = {"weft_writers"}},
 };
 

@@ -19,6 +19,9 @@ settings_are_new(const Session *session, const SessionOptions *options)
     if (now->single_writer != options->single_writer || now->sync != options->sync) return false;
     if (now->level != options->level || session->cache_size != -2000) return false;
     if (session->triggers_off || session->views_off) return false;
+    const ExecEnv *env = &session->exec_env;
+    if (session->plans != SESSION_PLANS_FREE || env->memory_budget_bytes != 0) return false;
+    if (env->batch_rows != 0 || env->trip_every != 0) return false;
     if (session->strings_off_dml || session->strings_off_ddl) return false;
     return !session->foreign_keys && !session->recursive_triggers && !session->query_only &&
            !session->ignore_check && !session->reverse_unordered && !session->case_sensitive_like;

@@ -64,6 +64,16 @@ typedef struct SessionConnecting SessionConnecting;
 /* A finalized statement that waits for the next prepare of its text. */
 #define STMT_CACHE_ENTRIES 32u
 #define STMT_CACHE_WAYS    4u
+/* Tests force plans (PRAGMA weft_plans). */
+typedef enum SessionPlans {
+    SESSION_PLANS_FREE,
+    SESSION_PLANS_HASH,       /* Hash joins and subqueries by key wherever they are possible, */
+    SESSION_PLANS_LOOP,       /* none, */
+    SESSION_PLANS_AS_WRITTEN, /* correlated subqueries as they stand, */
+    SESSION_PLANS_PLAIN,      /* or whole scans without any rewriting. */
+    SESSION_PLANS
+} SessionPlans;
+
 typedef struct StmtCacheEntry {
     Stmt *stmt; /* NULL: free. */
     u64 hash;
@@ -131,6 +141,7 @@ struct Session {
 
     /* Settings.  Whatever is added here, session_reuse() has to look at. */
     bool foreign_keys, recursive_triggers, query_only, ignore_check, reverse_unordered;
+    u8 plans; /* SessionPlans */
     bool case_sensitive_like;
     bool reserved_names; /* DDL may use them (SQLite: writable_schema). */
     bool triggers_off, views_off, strings_off_dml, strings_off_ddl;
