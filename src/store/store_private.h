@@ -84,6 +84,7 @@ struct StoreTxn {
     u64 mark_last;  /* The highest mark handed out: writes above it may be overwritten in place. */
     Buf redo;       /* What goes to the log, from redo_done on. */
     u64 redo_done;  /* Bytes of the redo stream that have gone ahead. */
+    size_t redo_taken; /* So many at the start of `redo` have, too: only while pieces go. */
     Buf scratch;    /* A page, to rebuild leaves in. */
     Buf got;        /* What store_get() hands out. */
     Buf got_newest; /* What store_get_newest() hands out. */

@@ -8,35 +8,52 @@
 
 #include "store/pool/pool_impl.h"
 
+/* The view, if the page is at hand and its heat need not be noted.  Never under the thread
+   sanitizer. */
+static ALWAYS_INLINE bool
+pool_view_try(PoolFile *file, u32 page_id, bool scan, PageView *view_out)
+{
+#ifdef WEFT_TSAN
+    (void)file, (void)page_id, (void)scan, (void)view_out;
+    return false;
+#else
+    PageEntry *entry = pool__entry_fast(file, page_id);
+    if (UNLIKELY(entry == NULL)) return false;
+    u64 word = rt_load_acquire(&entry->word);
+    u64 wanted = scan ? PAGE_RESIDENT : PAGE_RESIDENT | PAGE_HOT;
+    u64 asked = scan ? PAGE_STATE | PAGE_LATCHED : PAGE_STATE | PAGE_LATCHED | PAGE_HOT;
+    if (UNLIKELY((word & asked) != wanted)) return false;
+    view_out->file = file;
+    view_out->entry = entry;
+    view_out->word = word;
+    view_out->page_id = page_id;
+    view_out->loaded = false;
+    view_out->bytes = pool__frame_bytes(file->pool, rt_load_relaxed(&entry->frame));
+    return true;
+#endif
+}
+
 static ALWAYS_INLINE Err
 pool_view_fast(PoolFile *file, u32 page_id, bool scan, PageView *view_out)
 {
-#ifndef WEFT_TSAN
-    PageEntry *entry = pool__entry_fast(file, page_id);
-    if (LIKELY(entry != NULL)) {
-        u64 word = rt_load_acquire(&entry->word);
-        bool warm = scan || (word & PAGE_HOT) != 0;
-        if (LIKELY((word & (PAGE_STATE | PAGE_LATCHED)) == PAGE_RESIDENT && warm)) {
-            view_out->file = file;
-            view_out->entry = entry;
-            view_out->word = word;
-            view_out->page_id = page_id;
-            view_out->loaded = false;
-            view_out->bytes = pool__frame_bytes(file->pool, rt_load_relaxed(&entry->frame));
-            return OK;
-        }
-    }
-#endif
+    if (LIKELY(pool_view_try(file, page_id, scan, view_out))) return OK;
     return pool_view(file, page_id, scan, view_out);
+}
+
+/* Is a page still what it was when its word was `word`? */
+static ALWAYS_INLINE bool
+pool_word_stands(const PageEntry *entry, u64 word)
+{
+#ifndef WEFT_TSAN /* It does not know fences, and its build shares the page. */
+    atomic_thread_fence(memory_order_acquire);
+#endif
+    return ((rt_load_relaxed(&entry->word) ^ word) & PAGE_SEEN) == 0;
 }
 
 static ALWAYS_INLINE bool
 pool_view_check_fast(const PageView *view)
 {
-#ifndef WEFT_TSAN /* It does not know fences, and its build shares the page. */
-    atomic_thread_fence(memory_order_acquire);
-#endif
-    return (rt_load_relaxed(&view->entry->word) & PAGE_SEEN) == (view->word & PAGE_SEEN);
+    return pool_word_stands(view->entry, view->word);
 }
 
 static ALWAYS_INLINE bool

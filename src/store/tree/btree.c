@@ -4,6 +4,7 @@
 #include "rt/task.h"
 #include "store/pool/pool_fast.h"
 #include "store/tree/btree_impl.h"
+#include "store/tree/node_fast.h"
 
 /* Restarts without an end in sight mean that the pages contradict each other. */
 #define RESTARTS_MAX 200000u
@@ -94,7 +95,7 @@ child_for(Node node, BtreeWhere where, Slice key)
 }
 
 /* One way down.  *there_out false: something moved, start again. */
-static Err
+static NOINLINE Err
 descend_once(Btree *tree, BtreeWhere where, Slice key, u8 level, bool scan, PageView *view,
              bool *there_out)
 {
@@ -132,7 +133,7 @@ descend_once(Btree *tree, BtreeWhere where, Slice key, u8 level, bool scan, Page
 }
 
 /* The straight way to the leaf of a key, if nothing is in the way; false: go the long one. */
-static bool
+static NOINLINE bool
 descend_straight(Btree *tree, Slice key, bool scan, PageView *view)
 {
     if (UNLIKELY(pool_view_fast(tree->file, tree->root, scan, view) != OK)) return false;
@@ -156,10 +157,63 @@ descend_straight(Btree *tree, Slice key, bool scan, PageView *view)
     return false;
 }
 
+#ifndef WEFT_TSAN
+/*
+ * The same for integer keys when all pages are at hand and hot enough (`heat`: PAGE_HOT, or 0 for
+ * scans).  A loop of its own, so that what it needs stays in registers.
+ */
+static NOINLINE bool
+descend_int(const Btree *tree, u64 key, u64 heat, PageView *view_out)
+{
+    PoolFile *file = tree->file;
+    PageEntry *entry = pool__entry_fast(file, tree->root);
+    u32 page_id = tree->root;
+    if (UNLIKELY(entry == NULL)) return false;
+    u64 word = rt_load_acquire(&entry->word);
+    if (UNLIKELY((word & (PAGE_STATE | PAGE_LATCHED | heat)) != (PAGE_RESIDENT | heat))) return false;
+    Node node = {pool__frame_bytes(file->pool, rt_load_relaxed(&entry->frame)), tree->page_bytes};
+    for (u32 at = NODE_LOAD(node_head(node)->level);; at--) {
+        if (UNLIKELY(!node_is_int_home(node, tree->tree_id, at, key))) return false;
+        if (at == 0) break;
+        page_id = node_child_int(node, key);
+        /* The number is only worth following if it was really there. */
+        if (UNLIKELY(!pool_word_stands(entry, word))) return false;
+        PageEntry *below = pool__entry_fast(file, page_id);
+        if (UNLIKELY(below == NULL)) return false;
+        u64 seen = rt_load_acquire(&below->word);
+        if (UNLIKELY((seen & (PAGE_STATE | PAGE_LATCHED | heat)) != (PAGE_RESIDENT | heat))) {
+            return false;
+        }
+        node.p = pool__frame_bytes(file->pool, rt_load_relaxed(&below->frame));
+        /* And the page must still have been reachable when its word was read. */
+        if (UNLIKELY(!pool_word_stands(entry, word))) return false;
+        entry = below;
+        word = seen;
+    }
+    *view_out = (PageView){
+        .file = file, .entry = entry, .word = word, .bytes = node.p, .page_id = page_id};
+    return true;
+}
+#endif
+
+/* By the short way if there is one. */
+static ALWAYS_INLINE bool
+descend_short(const Btree *tree, Slice key, bool scan, PageView *view_out)
+{
+#ifdef WEFT_TSAN
+    (void)tree, (void)key, (void)scan, (void)view_out;
+    return false;
+#else
+    if (!tree->is_int || UNLIKELY(key.bytes != 8)) return false;
+    return descend_int(tree, load_be64(key.p), scan ? 0 : PAGE_HOT, view_out);
+#endif
+}
+
 Err
 btree__descend(Btree *tree, BtreeWhere where, Slice key, u8 level, bool scan, PageView *view_out)
 {
     if (LIKELY(where == BTREE_AT && level == 0)) {
+        if (LIKELY(descend_short(tree, key, scan, view_out))) return OK;
         if (LIKELY(descend_straight(tree, key, scan, view_out))) return OK;
     }
     u32 rounds = 0;
@@ -212,6 +266,16 @@ near_view(Btree *tree, BtreeNear *near, Slice key, PageView *view)
         near->misses = near->misses < NEAR_REST ? near->misses + 1 : 0;
         return false;
     }
+    if (tree->is_int && key.bytes == 8 &&
+        LIKELY(pool_view_try(tree->file, near->leaf, false, view))) {
+        Node node = btree_node(tree, view);
+        if (LIKELY(node_is_int_home(node, tree->tree_id, 0, load_be64(key.p)))) {
+            near->misses = 0;
+            return true;
+        }
+        near->misses++;
+        return false;
+    }
     if (pool_view_fast(tree->file, near->leaf, false, view) != OK) {
         near->tree_id = TREE_NONE;
         return false;
@@ -248,7 +312,10 @@ Err
 btree_leaf_view_near(Btree *tree, BtreeNear *near, Slice key, PageView *view_out)
 {
     if (near_view(tree, near, key, view_out)) return OK;
-    Err err = btree__descend(tree, BTREE_AT, key, 0, false, view_out);
+    Err err = OK;
+    if (UNLIKELY(!descend_short(tree, key, false, view_out))) {
+        err = btree__descend(tree, BTREE_AT, key, 0, false, view_out);
+    }
     if (err == OK) near_note(tree, near, view_out);
     return err;
 }

@@ -7,17 +7,11 @@
  */
 #include "store/tree/node.h"
 
+#include "store/tree/node_fast.h"
+
 /* ---- loads that may race ---- */
 
 /* Each field is loaded once: what was checked is what is used. */
-
-static inline u32
-count_clamped(Node node)
-{
-    u32 count = NODE_LOAD(node_head(node)->count);
-    u32 most = (node.bytes - NODE_HEAD_BYTES) / (u32)sizeof(NodeSlot);
-    return MIN_OF(count, most);
-}
 
 /* A run of bytes in the page, cut to it. */
 static inline Slice
@@ -91,30 +85,12 @@ is_int(Node node)
     return (NODE_LOAD(node_head(node)->flags) & NODE_FLAG_INT) != 0;
 }
 
-/* First of `count` slots whose head is not below `head`.  No branch depends on the keys, and all is
-   counted in bytes: this loop is half of every search. */
-static ALWAYS_INLINE u32
-find_head(const NodeSlot *slots, u32 count, u64 head)
-{
-    const u8 *at = (const u8 *)slots;
-    u64 bytes = (u64)count * sizeof(NodeSlot);
-    while (bytes > sizeof(NodeSlot)) {
-        u64 half = bytes / 2 & ~(u64)(sizeof(NodeSlot) - 1);
-        const NodeSlot *last = (const NodeSlot *)(const void *)(at + half) - 1;
-        at += half & -(u64)(NODE_LOAD(last->head) < head);
-        bytes -= half;
-    }
-    u32 low = (u32)((size_t)(at - (const u8 *)slots) / sizeof(NodeSlot));
-    if (count > 0 && NODE_LOAD(slots[low].head) < head) low++;
-    return low;
-}
-
 /* The slots from `low` on have the head of the key: order them by what lies behind it. */
 static NOINLINE u32
 find_ties(Node node, u32 low, u32 end, u64 head, Slice tail, bool *exact_out)
 {
     const NodeSlot *slots = node_slots(node);
-    u32 count = head == U64_MAX ? end - low : find_head(slots + low, end - low, head + 1);
+    u32 count = head == U64_MAX ? end - low : node_find_head(slots + low, end - low, head + 1);
     while (count > 0) {
         u32 half = count / 2;
         int order = compare_ties(node, &slots[low + half], tail);
@@ -132,19 +108,14 @@ find_ties(Node node, u32 low, u32 end, u64 head, Slice tail, bool *exact_out)
 u32
 node_find(Node node, Slice key, bool *exact_out)
 {
-    const NodeSlot *slots = node_slots(node);
-    u32 count = count_clamped(node);
     if (is_int(node) && LIKELY(key.bytes == 8)) {
-        u64 wanted = load_be64(key.p);
-        *exact_out = false;
-        if (count > 0 && NODE_LOAD(slots[count - 1].head) < wanted) return count; /* Rising keys. */
-        u32 slot = find_head(slots, count, wanted);
-        *exact_out = slot < count && NODE_LOAD(slots[slot].head) == wanted;
-        return slot;
+        return node_find_int(node, load_be64(key.p), exact_out);
     }
+    const NodeSlot *slots = node_slots(node);
+    u32 count = node_count_clamped(node);
     Slice tail = tail_of(node, key);
     u64 head = head_of(tail);
-    u32 low = find_head(slots, count, head);
+    u32 low = node_find_head(slots, count, head);
     *exact_out = false;
     if (low == count || NODE_LOAD(slots[low].head) != head) return low;
     return find_ties(node, low, count, head, tail, exact_out);
@@ -177,7 +148,7 @@ node_child_before(Node node, Slice key)
 u32
 node_child_last(Node node)
 {
-    u32 count = count_clamped(node);
+    u32 count = node_count_clamped(node);
     if (count == 0) return NODE_LOAD(node_head(node)->child_low);
     return NODE_LOAD(node_slots(node)[count - 1].child);
 }
@@ -213,19 +184,6 @@ node_against_fences(Node node, Slice key)
     return fences.has_high && compare_keys(key, fences.high) >= 0 ? 1 : 0;
 }
 
-/* Does an integer node hold the key? */
-static inline bool
-int_holds(Node node, u64 key)
-{
-    const NodeHead *head = node_head(node);
-    u32 at = NODE_LOAD(head->fence_at);
-    u32 low = NODE_LOAD(head->low_bytes), high = NODE_LOAD(head->high_bytes);
-    u32 bytes = (low == 8 ? 8u : 0u) + (high == 8 ? 8u : 0u);
-    if (at > node.bytes - bytes) return false; /* Torn. */
-    if (low == 8 && key < load_be64(node.p + at)) return false;
-    return high != 8 || key < load_be64(node.p + at + (low == 8 ? 8 : 0));
-}
-
 u32
 node_enter(Node node, TreeId tree_id, u8 level, Slice key)
 {
@@ -235,12 +193,8 @@ node_enter(Node node, TreeId tree_id, u8 level, Slice key)
     if ((flags & NODE_FLAG_DEAD) != 0) return 0;
     if ((flags & NODE_FLAG_INT) != 0 && LIKELY(key.bytes == 8)) {
         u64 wanted = load_be64(key.p);
-        if (!int_holds(node, wanted)) return 0;
-        if (level == 0) return 1;
-        u32 count = count_clamped(node);
-        u32 slot = find_head(node_slots(node), count, wanted);
-        bool exact = slot < count && NODE_LOAD(node_slots(node)[slot].head) == wanted;
-        return child_at(node, slot + exact);
+        if (!node_holds_int(node, wanted)) return 0;
+        return level == 0 ? 1 : node_child_int(node, wanted);
     }
     if (node_against_fences(node, key) != 0) return 0;
     return level == 0 ? 1 : node_child(node, key);

@@ -6,7 +6,6 @@
 #include "store/file.h"
 
 #define OP_HEAD_BYTES_MAX 24u
-#define SPILL_BYTES       ((size_t)1 << 20) /* A stream of this length begins to go ahead. */
 #define KEEP_BYTES        ((size_t)1 << 16) /* Memory that a transaction object keeps. */
 
 Err
@@ -54,22 +53,31 @@ redo_piece(StoreTxn *txn, const WalPlace *place, u32 type, u64 ts)
     WalRecordHead record = {.bytes = place->bytes,
                             .type = type,
                             .txn_id = rt_load_relaxed(&txn->state->id),
-                            .stream_offset = txn->redo_done,
+                            .stream_offset = txn->redo_done + txn->redo_taken,
                             .ts = ts,
                             .stream_bytes = last ? redo_position(txn) : 0};
-    ASSERT(count <= txn->redo.bytes && (!last || count == txn->redo.bytes));
+    ASSERT(count <= redo_left(txn) && (!last || count == redo_left(txn)));
     memcpy(place->to, &record, sizeof(record));
-    if (count > 0) memcpy(place->to + sizeof(record), txn->redo.p, count);
-    txn->redo.bytes -= count;
-    if (txn->redo.bytes > 0) memmove(txn->redo.p, txn->redo.p + count, txn->redo.bytes);
-    txn->redo_done += count;
+    if (count > 0) memcpy(place->to + sizeof(record), txn->redo.p + txn->redo_taken, count);
+    txn->redo_taken += count;
 }
 
 void
-redo_spill(StoreTxn *txn)
+redo_drop_taken(StoreTxn *txn)
+{
+    size_t taken = txn->redo_taken, left = redo_left(txn);
+    if (taken == 0) return;
+    if (left > 0) memmove(txn->redo.p, txn->redo.p + taken, left);
+    txn->redo.bytes = left;
+    txn->redo_done += taken;
+    txn->redo_taken = 0;
+}
+
+void
+redo_spill_now(StoreTxn *txn)
 {
     Store *store = txn->store;
-    if (LIKELY(txn->redo.bytes < SPILL_BYTES)) return;
+    ASSERT(txn->redo_taken == 0);
     if (!file__log_is_ready(store)) {
         ErrMsg msg = {0};
         Err err = file__begin_log(store, &msg);
@@ -77,9 +85,9 @@ redo_spill(StoreTxn *txn)
         if (err != OK) return; /* The commit will say so. */
     }
     TxnState *state = txn->state;
-    while (txn->redo.bytes >= WAL_PIECE_BYTES_MAX) {
+    while (redo_left(txn) >= WAL_PIECE_BYTES_MAX) {
         WalPlace place;
-        if (wal_reserve(store->wal, WAL_RECORD_HEAD_BYTES + WAL_PIECE_BYTES_MAX) != OK) return;
+        if (wal_reserve(store->wal, WAL_RECORD_HEAD_BYTES + WAL_PIECE_BYTES_MAX) != OK) break;
         if (!state->chunks_open) wal_chunks_begin(store->wal, &state->chunks);
         state->chunks_open = true;
         wal_take(store->wal, WAL_RECORD_HEAD_BYTES + WAL_PIECE_BYTES_MAX, &place);
@@ -87,6 +95,7 @@ redo_spill(StoreTxn *txn)
         redo_piece(txn, &place, WAL_RECORD_CHUNK, 0);
         wal_filled(store->wal, &place);
     }
+    redo_drop_taken(txn);
 }
 
 void
@@ -102,6 +111,7 @@ void
 redo_reset(StoreTxn *txn)
 {
     txn->redo_done = 0;
+    txn->redo_taken = 0;
     buf_clear(&txn->redo);
     if (UNLIKELY(txn->redo.capacity > KEEP_BYTES)) buf_free(&txn->redo);
 }

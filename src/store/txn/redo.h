@@ -27,10 +27,26 @@ void redo_append(StoreTxn *txn, RedoKind kind, TreeId tree, Slice key, Slice val
 /* The operations from `position` on have been undone. */
 void redo_cut(StoreTxn *txn, u64 position);
 
+#define REDO_SPILL_BYTES ((size_t)1 << 20) /* A stream of this length begins to go ahead. */
+
 /* If the stream has become long, let pieces of it go ahead; what cannot go stays.  [parks] */
-void redo_spill(StoreTxn *txn);
+void redo_spill_now(StoreTxn *txn);
+static ALWAYS_INLINE void
+redo_spill(StoreTxn *txn)
+{
+    if (UNLIKELY(txn->redo.bytes >= REDO_SPILL_BYTES)) redo_spill_now(txn);
+}
 /* Fill a place in the log with a record head and the next bytes of the stream. */
 void redo_piece(StoreTxn *txn, const WalPlace *place, u32 type, u64 ts);
+/* Bytes that no piece has taken yet. */
+static inline size_t
+redo_left(const StoreTxn *txn)
+{
+    return txn->redo.bytes - txn->redo_taken;
+}
+/* The pieces taken so far leave the buffer: after the last of a row of them, so that what is behind
+   them moves once. */
+void redo_drop_taken(StoreTxn *txn);
 /* The pieces that went ahead need not be kept any more; commit latch held. */
 void redo_chunks_end(StoreTxn *txn);
 /* Empty the stream. */

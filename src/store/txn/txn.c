@@ -428,9 +428,12 @@ commit_writes(StoreTxn *txn, u64 *lsn_out)
     }
     WalPlace place;
     /* All but the last piece of a long record go ahead of it. */
-    while (txn->redo.bytes > WAL_PIECE_BYTES_MAX) {
+    while (redo_left(txn) > WAL_PIECE_BYTES_MAX) {
         Err err = commit_enter(txn, WAL_RECORD_HEAD_BYTES + WAL_PIECE_BYTES_MAX);
-        if (err != OK) return err;
+        if (err != OK) {
+            redo_drop_taken(txn);
+            return err;
+        }
         if (!state->chunks_open) wal_chunks_begin(store->wal, &state->chunks);
         state->chunks_open = true;
         wal_take(store->wal, WAL_RECORD_HEAD_BYTES + WAL_PIECE_BYTES_MAX, &place);
@@ -438,6 +441,7 @@ commit_writes(StoreTxn *txn, u64 *lsn_out)
         redo_piece(txn, &place, WAL_RECORD_CHUNK, 0);
         wal_filled(store->wal, &place);
     }
+    redo_drop_taken(txn);
     u32 bytes = WAL_RECORD_HEAD_BYTES + (u32)txn->redo.bytes;
     Err err = commit_enter(txn, bytes);
     if (err != OK) return err;
