@@ -184,7 +184,10 @@ log_attach(Store *store, StoreFile *file, const WalStart *start, ErrMsg *msg)
 {
     if (store->read_only) return OK;
     Err err = wal_open(file->dir, file->name, &store->commit_latch, start, &store->wal);
-    return err == OK ? OK : err_set(msg, err, "out of memory");
+    if (err != OK) return err_set(msg, err, "out of memory");
+    wal_watch_failure(store->wal, &store->failed);
+    ckpt_watch_failure(file->ckpt, &store->failed);
+    return OK;
 }
 
 /* Frames of the pool for this store. */

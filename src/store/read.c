@@ -4,6 +4,7 @@
  * Values are copied out of the pages while they are viewed, and counted only if the view held: what
  * the caller gets lies in the transaction's own memory and stays until the next such call.
  */
+#include "store/pool/pool_fast.h"
 #include "store/txn/ssi.h"
 #include "store/version/row.h"
 
@@ -52,11 +53,13 @@ store_get(StoreTxn *txn, TreeId tree_id, Slice key, bool *found_out, Slice *valu
         if (UNLIKELY(err != OK)) return leaf_failed(txn, tree, err);
         Node node = btree_node(&tree->map, &view);
         bool exact;
-        u32 slot = node_find(node, key, &exact);
+        u32 slot = tree->map.is_int && LIKELY(key.bytes == 8)
+                       ? node_find_int(node, load_be64(key.p), &exact)
+                       : node_find(node, key, &exact);
         seen.found = false;
         seen.lsn = 0;
-        if (exact) row_see(txn, tree, node, slot, key, to, &seen);
-        if (LIKELY(pool_view_end(&view))) break;
+        if (exact) row_see_fast(txn, tree, node, slot, key, to, &seen);
+        if (LIKELY(pool_view_end_fast(&view))) break;
         rt_fetch_add(&tree->map.restarts, 1);
     }
     if (UNLIKELY(seen.lsn != 0)) txn__raise_dep(txn, seen.lsn);

@@ -282,13 +282,6 @@ store__durable(const Store *store)
     return store->wal == NULL ? U64_MAX : wal_durable(store->wal);
 }
 
-bool
-store__failed(const Store *store)
-{
-    if (store->wal == NULL) return false;
-    return wal_is_failed(store->wal) || ckpt_has_failed(store->file->ckpt);
-}
-
 void
 store__after_commit(Store *store)
 {

@@ -81,13 +81,13 @@ struct StoreTxn {
     RtU32 interrupted;
     StoreHold *holds;
     ErrMsg error;
-    u64 mark_last;  /* The highest mark handed out: writes above it may be overwritten in place. */
-    Buf redo;       /* What goes to the log, from redo_done on. */
-    u64 redo_done;  /* Bytes of the redo stream that have gone ahead. */
+    u64 mark_last; /* The highest mark handed out: writes above it may be overwritten in place. */
+    Buf redo;      /* What goes to the log, from redo_done on. */
+    u64 redo_done; /* Bytes of the redo stream that have gone ahead. */
     size_t redo_taken; /* So many at the start of `redo` have, too: only while pieces go. */
-    Buf scratch;    /* A page, to rebuild leaves in. */
-    Buf got;        /* What store_get() hands out. */
-    Buf got_newest; /* What store_get_newest() hands out. */
+    Buf scratch;       /* A page, to rebuild leaves in. */
+    Buf got;           /* What store_get() hands out. */
+    Buf got_newest;    /* What store_get_newest() hands out. */
 
     /* Live transactions by age of snapshot; txns latch. */
     StoreTxn *older, *newer;
@@ -119,6 +119,7 @@ struct Store {
     RtProcess *process;
     char *path; /* Real path; "" when unnamed. */
     bool in_memory, read_only;
+    RtU32 failed;       /* Nothing is written any more; set by whoever fails, never back. */
     u32 references;     /* Registry mutex. */
     struct Store *next; /* Registry list. */
     struct StoreRoot *root;
@@ -208,8 +209,12 @@ void store__page_drop(Store *store, PageView *view);
 PageOps *store__page_ops(const Store *store);
 /* End of what is durable in the log; U64_MAX in memory. */
 u64 store__durable(const Store *store);
-/* Has the log failed? */
-bool store__failed(const Store *store);
+/* Has writing to the file come to its end?  The log or a checkpoint has failed, or undoing. */
+static ALWAYS_INLINE bool
+store__failed(const Store *store)
+{
+    return UNLIKELY(rt_load_acquire(&store->failed) != 0);
+}
 
 /* Background work that a commit may owe: start a checkpoint when it is time. */
 void store__after_commit(Store *store);
@@ -225,7 +230,7 @@ static ALWAYS_INLINE Err
 txn__usable(StoreTxn *txn)
 {
     bool doomed = txn->state != NULL && rt_load_acquire(&txn->state->doomed) != 0;
-    if (LIKELY(!doomed && (txn->store->wal == NULL || !store__failed(txn->store)))) return OK;
+    if (LIKELY(!doomed && !store__failed(txn->store))) return OK;
     return txn__usable_slow(txn);
 }
 /* The same for a write; takes no latch. */

@@ -108,8 +108,16 @@ ckpt__slot_list_add(SlotList *list, u32 slot)
 Err
 ckpt__fail(Ckpt *ckpt, Err err)
 {
+    if (ckpt->failure_word != NULL) rt_store_release(ckpt->failure_word, 1);
     rt_store_release(&ckpt->failed, 1);
     return err;
+}
+
+void
+ckpt_watch_failure(Ckpt *ckpt, RtU32 *word)
+{
+    ASSERT(!ckpt_has_failed(ckpt));
+    ckpt->failure_word = word;
 }
 
 bool

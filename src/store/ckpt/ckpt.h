@@ -73,6 +73,8 @@ void ckpt_set_read_only(Ckpt *ckpt);
 const Super *ckpt_super(const Ckpt *ckpt);
 /* The data file is in doubt: nothing may be written any more. */
 bool ckpt_has_failed(const Ckpt *ckpt);
+/* A word that becomes 1 with that; borrowed.  Nothing has failed yet. */
+void ckpt_watch_failure(Ckpt *ckpt, RtU32 *word);
 
 /* Take the cut; only in CkptClient.cut.  Returns its epoch. */
 u64 ckpt_cut_here(Ckpt *ckpt);

@@ -49,6 +49,7 @@ struct Ckpt {
 
     RtU32 copies_open; /* Aside and not written. */
     RtU32 failed;
+    RtU32 *failure_word; /* Of who watches; NULL: nobody. */
     RtMutex throttle_mutex;
     RtCond throttle_cond;
 };

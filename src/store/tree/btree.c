@@ -170,7 +170,8 @@ descend_int(const Btree *tree, u64 key, u64 heat, PageView *view_out)
     u32 page_id = tree->root;
     if (UNLIKELY(entry == NULL)) return false;
     u64 word = rt_load_acquire(&entry->word);
-    if (UNLIKELY((word & (PAGE_STATE | PAGE_LATCHED | heat)) != (PAGE_RESIDENT | heat))) return false;
+    if (UNLIKELY((word & (PAGE_STATE | PAGE_LATCHED | heat)) != (PAGE_RESIDENT | heat)))
+        return false;
     Node node = {pool__frame_bytes(file->pool, rt_load_relaxed(&entry->frame)), tree->page_bytes};
     for (u32 at = NODE_LOAD(node_head(node)->level);; at--) {
         if (UNLIKELY(!node_is_int_home(node, tree->tree_id, at, key))) return false;

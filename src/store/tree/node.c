@@ -13,15 +13,6 @@
 
 /* Each field is loaded once: what was checked is what is used. */
 
-/* A run of bytes in the page, cut to it. */
-static inline Slice
-bytes_clamped(Node node, u32 at, u32 bytes)
-{
-    if (at > node.bytes) at = node.bytes;
-    if (bytes > node.bytes - at) bytes = node.bytes - at;
-    return (Slice){node.p + at, bytes};
-}
-
 /* A whole page; by blocks, which costs less than it seems to take. */
 static void
 page_copy(u8 *to, const u8 *from, u32 bytes)
@@ -63,7 +54,7 @@ static int
 compare_ties(Node node, const NodeSlot *slot, Slice tail)
 {
     u32 key_bytes = NODE_LOAD(slot->key_bytes);
-    Slice rest = bytes_clamped(node, NODE_LOAD(slot->at), rest_bytes(key_bytes));
+    Slice rest = node_bytes_clamped(node, NODE_LOAD(slot->at), rest_bytes(key_bytes));
     Slice wanted = rest_of(tail);
     if (rest.bytes > 0 && wanted.bytes > 0) return slice_compare(rest, wanted);
     /* One of them ends within the head: equal heads make it a zero-padded prefix. */
@@ -159,8 +150,9 @@ node_fences(Node node)
     const NodeHead *head = node_head(node);
     u32 at = NODE_LOAD(head->fence_at), low = NODE_LOAD(head->low_bytes),
         high = NODE_LOAD(head->high_bytes);
-    NodeFences fences = {.low = bytes_clamped(node, at, low), .has_high = high != NODE_INFINITE};
-    if (fences.has_high) fences.high = bytes_clamped(node, at + low, high);
+    NodeFences fences = {.low = node_bytes_clamped(node, at, low),
+                         .has_high = high != NODE_INFINITE};
+    if (fences.has_high) fences.high = node_bytes_clamped(node, at + low, high);
     return fences;
 }
 
@@ -205,7 +197,8 @@ node_read_key(Node node, u32 slot_no, u8 key[STORE_KEY_BYTES_MAX])
 {
     const NodeHead *head = node_head(node);
     const NodeSlot *slot = &node_slots(node)[slot_no];
-    Slice prefix = bytes_clamped(node, NODE_LOAD(head->fence_at), NODE_LOAD(head->prefix_bytes));
+    Slice prefix = node_bytes_clamped(node, NODE_LOAD(head->fence_at),
+                                      NODE_LOAD(head->prefix_bytes));
     u32 tail_bytes = NODE_LOAD(slot->key_bytes);
     if (prefix.bytes > STORE_KEY_BYTES_MAX) prefix.bytes = STORE_KEY_BYTES_MAX;
     u32 room = (u32)(STORE_KEY_BYTES_MAX - prefix.bytes);
@@ -215,7 +208,7 @@ node_read_key(Node node, u32 slot_no, u8 key[STORE_KEY_BYTES_MAX])
     u8 first[NODE_KEY_HEAD_BYTES];
     store_be64(first, NODE_LOAD(slot->head));
     memcpy(to, first, MIN_OF(tail_bytes, NODE_KEY_HEAD_BYTES));
-    Slice rest = bytes_clamped(node, NODE_LOAD(slot->at), rest_bytes(tail_bytes));
+    Slice rest = node_bytes_clamped(node, NODE_LOAD(slot->at), rest_bytes(tail_bytes));
     if (rest.bytes > 0) memcpy(to + NODE_KEY_HEAD_BYTES, rest.p, rest.bytes);
     return (u32)prefix.bytes + tail_bytes;
 }
@@ -238,7 +231,7 @@ static inline Slice
 value_room(Node node, const NodeSlot *slot)
 {
     u32 at = NODE_LOAD(slot->at) + rest_bytes(NODE_LOAD(slot->key_bytes));
-    return bytes_clamped(node, at, NODE_LOAD(slot->value_bytes));
+    return node_bytes_clamped(node, at, NODE_LOAD(slot->value_bytes));
 }
 
 Slice

@@ -9,6 +9,7 @@
 
 #include "store/longval/longval.h"
 #include "store/store_private.h"
+#include "store/tree/node_fast.h"
 
 /* Bytes before a value in a buffer that is handed out: decoders load words that end in it. */
 #define ROW_LEAD_BYTES 16u
@@ -33,6 +34,26 @@ typedef struct RowNewest {
  */
 void
 row_see(StoreTxn *txn, const Tree *tree, Node node, u32 slot, Slice key, u8 *to, RowSeen *seen_out);
+/* The same, short where the slot's value stands. */
+static ALWAYS_INLINE void
+row_see_fast(StoreTxn *txn, const Tree *tree, Node node, u32 slot_no, Slice key, u8 *to,
+             RowSeen *seen_out)
+{
+    const NodeSlot *slot = &node_slots(node)[slot_no];
+    u8 writer = NODE_LOAD(slot->writer), flags = NODE_LOAD(slot->flags);
+    bool settled = writer == NODE_WRITER_SETTLED ||
+                   (writer != NODE_WRITER_ASK_MAP &&
+                    node_writer_id_fast(node, writer) < rt_load_acquire(&txn->store->states.floor));
+    if (UNLIKELY(!settled || flags != 0)) {
+        row_see(txn, tree, node, slot_no, key, to, seen_out);
+        return;
+    }
+    rt_yield_point();
+    Slice value = node_value_plain(node, slot);
+    memcpy(to, value.p, value.bytes);
+    *seen_out = (RowSeen){.found = true, .value = {to, value.bytes}};
+}
+
 /* Does every slot of the leaf hold what `txn` sees (tombstones aside)?  *lsn_out: what must be
    durable before they are shown. */
 bool row_leaf_stands(const StoreTxn *txn, Node node, u64 *lsn_out);

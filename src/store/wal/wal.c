@@ -48,8 +48,9 @@ struct Wal {
     WalChunks *chunks;
 
     RtU64 written, durable;
-    RtU32 failed; /* The Err of the first failure. */
-    RtU32 rounds; /* Flushes ended; what waiters park on. */
+    RtU32 failed;        /* The Err of the first failure. */
+    RtU32 *failure_word; /* Of who watches; NULL: nobody. */
+    RtU32 rounds;        /* Flushes ended; what waiters park on. */
     ErrMsg failure;
 
     /* Only the leader and, before `begun`, wal_begin(); the spare: under space_mutex. */
@@ -175,6 +176,12 @@ bool
 wal_is_failed(const Wal *wal)
 {
     return rt_load_acquire(&wal->failed) != 0;
+}
+
+void
+wal_watch_failure(Wal *wal, RtU32 *word)
+{
+    wal->failure_word = word;
 }
 
 const char *
@@ -428,7 +435,10 @@ lead(Wal *wal)
             wal->pending = active->used == HEAD_BYTES ? 0
                                                       : ALIGN_UP(active->used, 8) + WAL_BATCH_ALIGN;
         }
-        if (err != OK && !PLANT(109)) rt_store_release(&wal->failed, (u32)err);
+        if (err != OK && !PLANT(109)) {
+            if (wal->failure_word != NULL) rt_store_release(wal->failure_word, 1);
+            rt_store_release(&wal->failed, (u32)err);
+        }
         rt_latch_release(wal->latch);
     }
     rt_latch_acquire(wal->latch);

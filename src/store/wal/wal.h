@@ -84,6 +84,8 @@ u64 wal_oldest(const Wal *wal, u64 cut);
 MUST_CHECK Err wal_flush(Wal *wal, u64 lsn, bool sync);
 u64 wal_durable(const Wal *wal);
 bool wal_is_failed(const Wal *wal);
+/* A word that becomes 1 before the log is known to have failed; borrowed. */
+void wal_watch_failure(Wal *wal, RtU32 *word);
 /* Words for an error of the log: what failed first, or the code's text. */
 const char *wal_failure_text(const Wal *wal, Err err);
 
