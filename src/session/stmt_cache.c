@@ -12,12 +12,14 @@
  */
 #include "session/session__impl.h"
 
-#define TEXT_BYTES_MAX    2048u /* Longer texts are not kept, nor looked for. */
-#define PARAM_BYTES_MAX   1024u /* Larger buffers of parameters are let go. */
-#define TABLES_MAX        8u
-#define SESSION_BYTES_MAX ((u64)256 * 1024) /* A session that holds more keeps nothing. */
-#define ROWS_SMALL        1000.0
-#define ROWS_DRIFT        4.0
+#define TEXT_BYTES_MAX  2048u /* Longer texts are not kept, nor looked for. */
+#define PARAM_BYTES_MAX 1024u /* Larger buffers of parameters are let go. */
+#define TABLES_MAX      8u
+#define SESSION_BYTES_MAX                                                  \
+    ((u64)256 * 1024) /* A session that holds more lets old ones go first. \
+                       */
+#define ROWS_SMALL 1000.0
+#define ROWS_DRIFT 4.0
 
 static StmtCacheEntry *
 set_of(Session *session, u64 hash)
@@ -85,7 +87,6 @@ may_keep(const Stmt *stmt)
     const Session *session = stmt->session;
     if (session->host.authorize != NULL || session->closing || stmt->ast != NULL) return false;
     if (stmt->plan == NULL || stmt->exec == NULL || stmt->explain != AST_EXPLAIN_NONE) return false;
-    if (session->account.used_bytes > SESSION_BYTES_MAX) return false;
     if (!stmt->is_whole_text || stmt->sql_bytes > TEXT_BYTES_MAX) return false;
     if (stmt->plan->table_count > TABLES_MAX || stmt->environment != session->environment)
         return false;
@@ -115,11 +116,31 @@ make_new(Stmt *stmt)
     }
 }
 
+/*
+ * True if the session is small enough to keep one more.  If not, the oldest goes, one for each that
+ * comes, so that statements of long ago do not keep new ones out, and a single large one does not
+ * drive out all.
+ */
+static bool
+make_room(Session *session)
+{
+    StmtCacheEntry *oldest = NULL;
+    if (session->account.used_bytes <= SESSION_BYTES_MAX) return true;
+    for (u32 i = 0; i < STMT_CACHE_ENTRIES; i++) {
+        StmtCacheEntry *entry = &session->stmt_cache[i];
+        if (entry->stmt == NULL) continue;
+        if (oldest == NULL || entry->used < oldest->used) oldest = entry;
+    }
+    if (oldest == NULL) return false;
+    drop(oldest);
+    return session->account.used_bytes <= SESSION_BYTES_MAX;
+}
+
 bool
 stmt_cache__keep(Stmt *stmt)
 {
     Session *session = stmt->session;
-    if (!may_keep(stmt)) return false;
+    if (!may_keep(stmt) || !make_room(session)) return false;
     u64 hash = hash_bytes(stmt->sql, stmt->sql_bytes, 0);
     StmtCacheEntry *set = set_of(session, hash), *place = set;
     for (u32 i = 0; i < STMT_CACHE_WAYS; i++) {

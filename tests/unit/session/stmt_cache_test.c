@@ -5,6 +5,7 @@
  * on: schema (own and foreign), settings, databases, sizes; and with what a statement may leave
  * behind: parameters, half-read results, errors.
  */
+#include "session/session__impl.h"
 #include "session_kit.h"
 
 static Stmt *
@@ -164,6 +165,36 @@ many_texts(void **state)
     stmt_finalize(stmt);
 }
 
+static bool
+is_kept(const Session *s, const char *sql)
+{
+    for (u32 i = 0; i < STMT_CACHE_ENTRIES; i++) {
+        const Stmt *stmt = s->stmt_cache[i].stmt;
+        if (stmt != NULL && stmt->sql_bytes == strlen(sql) &&
+            memcmp(stmt->sql, sql, stmt->sql_bytes) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Statements that hold much memory, and are used no more, do not keep others out for ever. */
+static void
+large_ones_give_way(void **state)
+{
+    (void)state;
+    Session *s = filled("");
+    char sql[256];
+    for (int i = 0; i < 40; i++) {
+        snprintf(sql, sizeof(sql), "SELECT %d FROM t u JOIN t v ON v.a=u.a WHERE u.a=?", i);
+        gives(s, sql, -1, "");
+    }
+    for (u32 i = 0; i < STMT_CACHE_ENTRIES; i++)
+        gives(s, sql, -1, "");
+    assert_true(is_kept(s, sql));
+    session_destroy(s);
+}
+
 int
 main(void)
 {
@@ -173,6 +204,7 @@ main(void)
         cmocka_unit_test(the_schema_changes),
         cmocka_unit_test(settings_and_databases_change),
         cmocka_unit_test(many_texts),
+        cmocka_unit_test(large_ones_give_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
