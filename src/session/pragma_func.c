@@ -56,10 +56,14 @@ rows_start(TableCall *call, const Cell *const *arg)
 {
     Session *session = call->env->arg;
     PragmaRows *rows = call->state;
-    bool takes_arg = call->func->column_count - call->func->hidden_from == 2;
+    const TableFunc *func = call->func;
     rows_end(call);
-    Err err = takes_arg ? copy_argument(arg[0], call->arena, &rows->arg) : OK;
-    if (err == OK) err = copy_argument(arg[takes_arg ? 1 : 0], call->arena, &rows->schema);
+    Err err = OK;
+    for (u32 i = func->hidden_from; err == OK && i < func->column_count; i++) {
+        bool is_arg = strcmp(func->column[i], "arg") == 0;
+        err = copy_argument(arg[i - func->hidden_from], call->arena,
+                            is_arg ? &rows->arg : &rows->schema);
+    }
     Buf sql = {0};
     if (err == OK) err = pragma_text(call, rows, &sql);
     if (err == OK) {
@@ -91,7 +95,7 @@ rows_value(TableCall *call, u32 column, Cell *out)
         if (column >= stmt_column_count(rows->stmt)) return OK;
         return cell_copy(&stmt_row(rows->stmt)[column], call->arena, out);
     }
-    bool is_schema = column + 1u == func->column_count;
+    bool is_schema = strcmp(func->column[column], "schema") == 0;
     const char *text = is_schema ? rows->schema : rows->arg;
     return text == NULL ? OK : cell_text_copy(text, strlen(text), call->arena, out);
 }
@@ -110,10 +114,10 @@ pragma__functions(Arena *arena, TableFunc **funcs_out, u32 *count_out)
     if (funcs == NULL) return ERR_NOMEM;
     for (u32 i = 0; i < most; i++) {
         u32 columns;
-        bool takes_arg;
+        bool takes_arg, takes_schema;
         const char *const *column;
-        const char *name = pragma__describe_at(i, &columns, &column, &takes_arg);
-        if (columns == 0 || strcmp(name, "wal_checkpoint") == 0) continue; /* It does something. */
+        const char *name = pragma__describe_at(i, &columns, &column, &takes_arg, &takes_schema);
+        if (columns == 0) continue; /* No rows, or it does something. */
         const char **all = ARENA_NEW_ARRAY(arena, const char *, columns + 2);
         char *full = arena_printf(arena, "pragma_%s", name);
         if (all == NULL || full == NULL) return ERR_NOMEM;
@@ -121,7 +125,7 @@ pragma__functions(Arena *arena, TableFunc **funcs_out, u32 *count_out)
             all[k] = column[k];
         u32 hidden = columns;
         if (takes_arg) all[hidden++] = "arg";
-        all[hidden++] = "schema";
+        if (takes_schema) all[hidden++] = "schema";
         funcs[count++] = (TableFunc){
             .name = full,
             .column = all,

@@ -23,6 +23,9 @@ settings_are_new(const Session *session, const SessionOptions *options)
     if (session->plans != SESSION_PLANS_FREE || env->memory_budget_bytes != 0) return false;
     if (env->batch_rows != 0 || env->trip_every != 0) return false;
     if (session->strings_off_dml || session->strings_off_ddl) return false;
+    if (session->count_changes || session->full_column_names || session->long_column_names)
+        return false;
+    if (session->kept != NULL || session->reserved_names) return false;
     return !session->foreign_keys && !session->recursive_triggers && !session->query_only &&
            !session->ignore_check && !session->reverse_unordered && !session->case_sensitive_like;
 }

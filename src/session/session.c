@@ -267,6 +267,7 @@ free_session(Session *session)
     for (u32 i = 0; i < session->savepoint_count; i++)
         mem_free(session->savepoint[i].name);
     mem_free(session->savepoint);
+    mem_free(session->kept);
     err_clear(&session->error);
     arena_pool_free(&session->chunks);
     mem_free(session);

@@ -146,7 +146,9 @@ struct Session {
     bool reserved_names; /* DDL may use them (SQLite: writable_schema). */
     bool triggers_off, views_off, strings_off_dml, strings_off_ddl;
     bool defer_foreign_keys; /* Until the transaction ends. */
-    i64 cache_size;          /* Remembered for who asks; the pool has its own size. */
+    bool count_changes, full_column_names, long_column_names;
+    i64 cache_size; /* Remembered for who asks; the pool has its own size. */
+    i64 *kept;      /* Pragmas that are only remembered, by number; NULL: none was set. */
 };
 
 typedef enum StmtState { STMT_READY, STMT_RUNNING, STMT_DONE, STMT_FAILED } StmtState;
@@ -178,6 +180,7 @@ struct Stmt {
     bool shown;          /* This run has given a row. */
     bool is_whole_text;  /* `sql` is all that prepare was given. */
     StmtRow row;
+    Cell changed;                          /* PRAGMA count_changes: the row of a write. */
     StoreMark mark[CATALOG_DATABASES_MAX]; /* Of a write: where it began. */
     u32 param_count;
     Cell *param;
@@ -282,8 +285,11 @@ MUST_CHECK Err pragma__functions(Arena *arena, TableFunc **funcs_out, u32 *count
 /* The one of that name, or NULL. */
 const TableFunc *database__pragma_function(Slice name);
 u32 pragma__count(void);
-const char *
-pragma__describe_at(u32 at, u32 *columns_out, const char *const **column_out, bool *takes_arg_out);
+/* No columns: it is no function. */
+const char *pragma__describe_at(u32 at, u32 *columns_out, const char *const **column_out,
+                                bool *takes_arg_out, bool *takes_schema_out);
+/* What the pragmas that are only remembered say before they are set; owned by the caller. */
+i64 *pragma__defaults(void);
 MUST_CHECK Err pragma__describe(Stmt *stmt);
 MUST_CHECK Err pragma__run(Stmt *stmt);
 MUST_CHECK Err rows__add(Stmt *stmt, const Cell *cells);

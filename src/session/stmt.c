@@ -553,11 +553,19 @@ step_planned(Stmt *stmt, bool *row_out)
         set_running(stmt);
         err = start_planned(stmt);
     }
-    if (err == OK) err = step_with_restart(stmt, row_out);
+    bool counts = stmt->plan != NULL && stmt->plan->counts_changes;
+    if (err == OK && !(counts && stmt->shown)) {
+        err = step_with_restart(stmt, row_out);
+        if (err == OK && counts) {
+            stmt->changed = cell_int(exec_rows_changed(stmt->exec));
+            *row_out = true;
+        }
+    }
     if (err == OK && *row_out) {
         err = session__wait_shown(stmt->session);
         if (err == OK) {
-            stmt->row = (StmtRow){exec_row(stmt->exec), stmt->plan->column_count};
+            stmt->row = (StmtRow){counts ? &stmt->changed : exec_row(stmt->exec),
+                                  stmt->plan->column_count};
             stmt->shown = true;
             if (!stmt->session->in_transaction && exec_ends_at_hand(stmt->exec)) {
                 session__drop_snapshots(stmt->session);

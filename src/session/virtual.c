@@ -62,6 +62,15 @@ find_module(const Session *session, Slice name)
     return module;
 }
 
+Err
+virtual__module_names(const Session *session, Err (*each)(void *arg, const char *name), void *arg)
+{
+    Err err = OK;
+    for (const SessionModule *m = session->modules; err == OK && m != NULL; m = m->next)
+        err = each(arg, m->name);
+    return err;
+}
+
 void
 session_drop_module(Session *session, const char *name)
 {

@@ -28,4 +28,7 @@ void virtual__end(Session *session, bool commit);
 
 /* Let go of tables that are no more, if nothing runs. */
 void virtual__reap(Session *session);
+/* The names of the program's modules, to the first error of `each`. */
+MUST_CHECK Err virtual__module_names(const Session *session,
+                                     Err (*each)(void *arg, const char *name), void *arg);
 void virtual__close(Session *session);

@@ -603,6 +603,7 @@ struct Plan {
     PlanNode **material;
     u8 klass; /* Highest class in it. */
     bool read_only;
+    bool counts_changes; /* A write whose only row is the number of rows it changed. */
     u32 table_count;
     PlanTableUse *table; /* For schema locks, trips and re-preparation. */
     const void *catalog; /* The snapshot it holds a reference on (opaque here). */

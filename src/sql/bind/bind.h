@@ -55,6 +55,7 @@ typedef enum SourceBare {
 /* A column as a query offers it to the outside. */
 typedef struct QueryColumn {
     const char *name;
+    const char *shown; /* What a statement calls it instead; NULL: its name. */
     const char *decl_type;
     const char *origin_database, *origin_table, *origin_column;
     u8 affinity;

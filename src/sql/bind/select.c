@@ -74,24 +74,6 @@ column_describe(const PlanExpr *e, QueryColumn *column)
     }
 }
 
-static const char *
-column_ref_name(Binder *b, const PlanExpr *e, Span text)
-{
-    const Source *source = e->u.bound.of;
-    u32 at = e->u.bound.column;
-    const char *name = at == COLUMN_ROWID ? "rowid" : bind__column_name(source, at);
-    if (b->ctx->full_column_names) {
-        const char *table = source->table != NULL ? source->table->name : source->name;
-        Slice full = {0};
-        char *p = arena_printf(b->arena, "%s.%s", table, name);
-        (void)full;
-        if (p == NULL) bind__fail(b, ERR_NOMEM, "out of memory");
-        return p;
-    }
-    if (b->ctx->long_column_names_off) return bind__keep_text(b, span_slice(b->sql, text));
-    return name;
-}
-
 static Slice
 trimmed(Slice text)
 {
@@ -102,6 +84,22 @@ trimmed(Slice text)
         text.bytes--;
     }
     return text;
+}
+
+/* What the pragmas full_column_names and short_column_names make of a statement's columns. */
+static bool
+long_name(Binder *b, const PlanExpr *e, const AstResult *result, QueryColumn *column)
+{
+    const Source *source = e->u.bound.of;
+    bool full = b->ctx->full_column_names, star = result->kind != AST_RESULT_EXPR;
+    if (!full && !b->ctx->long_column_names_off) return true;
+    if (!full || (star && !b->ctx->long_column_names_off)) {
+        if (!star) column->shown = bind__keep_text(b, trimmed(span_slice(b->sql, result->text)));
+        return star || column->shown != NULL;
+    }
+    const char *table = source->table != NULL && !star ? source->table->name : source->name;
+    column->shown = arena_printf(b->arena, "%s.%s", table, column->name);
+    return column->shown != NULL || bind__fail(b, ERR_NOMEM, "out of memory") != NULL;
 }
 
 static bool
@@ -128,7 +126,9 @@ result_push(Binder *b, Core *core, PlanExpr *e, const AstResult *result, u32 *ca
     if (ast_name_present(&result->alias)) {
         column->name = bind__keep_text(b, result->alias.text);
     } else if (plain && e->op == PX_BOUND_COLUMN) {
-        column->name = column_ref_name(b, e, result->text);
+        u32 number = e->u.bound.column;
+        column->name = number == COLUMN_ROWID ? "rowid" : bind__column_name(e->u.bound.of, number);
+        if (!long_name(b, e, result, column)) return false;
     } else if (result->kind == AST_RESULT_EXPR) {
         column->name = bind__keep_text(b, trimmed(span_slice(b->sql, result->text)));
     } else {

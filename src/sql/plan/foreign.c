@@ -139,6 +139,14 @@ named_key(const TableDef *parent, const ForeignKeyDef *def, ParentKey *key)
 }
 
 static bool
+find_key(const TableDef *parent, const ForeignKeyDef *def, ParentKey *key)
+{
+    if (parent->is_view) return false;
+    bool implied = def->parent_column == NULL || def->parent_column[0] == NULL;
+    return implied ? implied_key(parent, def, key) : named_key(parent, def, key);
+}
+
+static bool
 parent_key(Binder *b, const TableDef *child, const TableDef *parent, const ForeignKeyDef *def,
            ParentKey *key)
 {
@@ -146,11 +154,17 @@ parent_key(Binder *b, const TableDef *child, const TableDef *parent, const Forei
     key->child_column = KEEP_ARRAY(b, u16, def->column_count);
     key->parent_column = KEEP_ARRAY(b, u16, def->column_count);
     if (key->child_column == NULL || key->parent_column == NULL) return false;
-    bool implied = def->parent_column == NULL || def->parent_column[0] == NULL;
-    if (!parent->is_view && (implied ? implied_key(parent, def, key) : named_key(parent, def, key)))
-        return true;
+    if (find_key(parent, def, key)) return true;
     mismatch(b, child, def->parent_table);
     return false;
+}
+
+bool
+plan_foreign_parent(const TableDef *parent, const ForeignKeyDef *def, u16 *child_column,
+                    u16 *parent_column)
+{
+    ParentKey key = {.child_column = child_column, .parent_column = parent_column};
+    return find_key(parent, def, &key);
 }
 
 /* ---- the child's side ---- */

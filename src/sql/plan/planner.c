@@ -58,7 +58,8 @@ plan__columns(Binder *b, const QueryColumn *column, u32 count)
     plan->column = KEEP_ARRAY(b, PlanColumn, count);
     if (plan->column == NULL) return false;
     for (u32 i = 0; i < count; i++) {
-        plan->column[i] = (PlanColumn){.name = column[i].name,
+        plan->column[i] = (PlanColumn){.name = column[i].shown != NULL ? column[i].shown
+                                                                       : column[i].name,
                                        .decl_type = column[i].decl_type,
                                        .origin_database = column[i].origin_database,
                                        .origin_table = column[i].origin_table,
@@ -92,6 +93,24 @@ plan__any(Binder *b, const AstStatement *ast)
     }
 }
 
+/* PRAGMA count_changes: what returns no rows by itself returns their number. */
+static bool
+count_changes(Binder *b, const AstStatement *ast)
+{
+    static const char *const names[] = {[WRITE_INSERT] = "rows inserted",
+                                        [WRITE_UPDATE] = "rows updated",
+                                        [WRITE_DELETE] = "rows deleted"};
+    Plan *plan = b->plan;
+    if (!b->ctx->count_changes || plan->write == NULL || plan->column_count > 0) return true;
+    if (ast->explain != AST_EXPLAIN_NONE) return true;
+    plan->column = KEEP_ARRAY(b, PlanColumn, 1);
+    if (plan->column == NULL) return false;
+    plan->column[0].name = names[plan->write->kind];
+    plan->column_count = 1;
+    plan->counts_changes = true;
+    return true;
+}
+
 static Err
 plan_run(const PlanContext *ctx, const AstStatement *ast, Plan *plan, ErrMsg *msg)
 {
@@ -109,7 +128,8 @@ plan_run(const PlanContext *ctx, const AstStatement *ast, Plan *plan, ErrMsg *ms
     u32 regs = 0;
     b.memo = &memo;
     b.reg_next = &regs;
-    bool good = plan_params(&b, ast) && plan__any(&b, ast) && plan__finish(&b, plan);
+    bool good = plan_params(&b, ast) && plan__any(&b, ast) && plan__finish(&b, plan) &&
+                count_changes(&b, ast);
     for (; memo != NULL; memo = memo->next) {
         if (memo->variant == PLAN_MEMO_INNER) ((Plan *)memo->made)->reg_count = regs;
     }

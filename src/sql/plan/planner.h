@@ -76,6 +76,7 @@ typedef struct PlanContext {
     bool recursive_triggers;
     bool ignore_check_constraints;
     bool reverse_unordered; /* PRAGMA reverse_unordered_selects */
+    bool count_changes;     /* INSERT, UPDATE and DELETE return the number of rows. */
     bool full_column_names;
     bool long_column_names_off; /* PRAGMA short_column_names = off */
     bool case_sensitive_like;
@@ -100,6 +101,12 @@ MUST_CHECK Err plan_prepare(const PlanContext *ctx, const AstStatement *ast, Sli
    for PlanContext.notes. */
 MUST_CHECK Err plan_check_trigger(const PlanContext *ctx, const TableDef *table,
                                   const TriggerDef *trigger, bool is_temp, ErrMsg *msg);
+
+/* The columns of the parent that a foreign key means, by its own columns; false: none, the key does
+   not fit ("foreign key mismatch").  `child_column` gets the key's columns in the order of the
+   parent's index.  Both have room for def->column_count. */
+bool plan_foreign_parent(const TableDef *parent, const ForeignKeyDef *def, u16 *child_column,
+                         u16 *parent_column);
 
 /* What an expression in a schema is for: which names and functions it may use, and the words of
    the messages. */
