@@ -11,9 +11,9 @@
 
 #include "exec/exec__write.h"
 #include "exec/node.h"
-#include "exec/point.h"
 #include "exec/rowbuf.h"
 #include "exec/scan.h"
+#include "exec/short.h"
 #include "exec/spill.h"
 #include "rt/process.h"
 #include "rt/task.h"
@@ -89,7 +89,7 @@ open_parts(Exec *exec)
     if (err == OK && plan->root != NULL && plan->write == NULL) {
         err = exec__node_open(exec, plan->root, &exec->root);
         if (err == OK) exec__mark_streaming(exec->root);
-        if (err == OK) err = exec__point_open(exec);
+        if (err == OK) err = exec__short_open(exec, plan->root, exec->row, &exec->chain);
     }
     if (err == OK && plan->write != NULL && plan->write->source != NULL) {
         ExecNode *source;
@@ -149,6 +149,7 @@ exec_close(Exec *exec)
         exec__sub_close(exec->sub[i]);
     }
     exec__in_set_free(exec->sets);
+    exec__short_close(exec->chain);
     exec__spill_close(exec);
     if (exec->returning != NULL) exec__rowbuf_free(exec->returning);
     arena_free(&exec->pinned);
@@ -163,7 +164,7 @@ bool
 exec_reads_nothing(const Exec *exec)
 {
     bool alone = exec->plan->sub_count == 0 && exec->plan->table_count == 0;
-    return alone && exec->point != NULL && exec->point->scan == NULL;
+    return alone && exec->chain != NULL && exec->chain->scan == NULL;
 }
 
 Err
@@ -218,8 +219,8 @@ exec_start(Exec *exec, StoreTxn *const *txn_by_database, const Cell *params, u32
     exec->want = exec->env->batch_rows != 0 ? exec->env->batch_rows : 1;
     exec->written = false;
     exec->returning_next = 0;
-    if (exec->point != NULL) {
-        exec->point->state = POINT_NEW; /* The operators are not touched unless it declines. */
+    if (exec->chain != NULL) {
+        exec__short_start(exec->chain); /* The operators are not touched unless it declines. */
     } else if (exec->root != NULL) {
         exec__rewind(exec, exec->root);
     }
@@ -238,6 +239,9 @@ static Err
 trip_resume(Exec *exec)
 {
     exec->bind_no++;
+    if (exec->chain != NULL && exec->chain->state != SHORT_DECLINED) {
+        return exec__short_resume(exec, exec->chain);
+    }
     if (exec->batch == NULL || exec->batch_next == 0) return OK;
     REACHED("exec: a trip dropped rows read ahead");
     Err err = exec__resume(exec, exec->root, exec->batch_next);
@@ -281,35 +285,66 @@ bool
 exec_next_at_hand(Exec *exec)
 {
     const Batch *batch = exec->batch;
-    bool plain = batch != NULL && exec->batch_next < batch->count && !exec->tripped &&
-                 exec->plan->write == NULL && exec->env->trip_every == 0;
-    if (!plain) return false;
-    row_load(exec);
-    return true;
+    if (exec->tripped || exec->plan->write != NULL || exec->env->trip_every != 0) return false;
+    if (batch != NULL && exec->batch_next < batch->count) {
+        row_load(exec);
+        return true;
+    }
+    return exec->chain != NULL && exec__short_at_hand(exec, exec->chain);
 }
 
 bool
 exec_ends_at_hand(const Exec *exec)
 {
-    return exec->point != NULL && exec->point->state == POINT_DONE && exec->msg.err == OK;
+    if (exec->chain == NULL || exec->msg.err != OK) return false;
+    return exec->chain->state == SHORT_DONE || (!exec->tripped && exec__short_ends(exec->chain));
 }
 
-/* The direct path; afterwards exec->point->state says whether the operators must do it. */
-static Err
-point_step(Exec *exec, bool *row_out)
+bool
+exec_ends_for_good(const Exec *exec)
 {
-    if (exec->point->state == POINT_DONE) {
+    return exec->chain != NULL && exec->chain->state == SHORT_DONE && exec->msg.err == OK;
+}
+
+/* The operators take the run over, with what the short path has fetched. */
+static void
+chain_hand_over(Exec *exec)
+{
+    exec__rewind(exec, exec->root);
+    exec__short_hand_over(exec->chain);
+}
+
+/* A row was shown; tests trip after so many. */
+static ALWAYS_INLINE void
+shown_count(Exec *exec)
+{
+    if (UNLIKELY(exec->env->trip_every != 0) && ++exec->shown % exec->env->trip_every == 0) {
+        exec_trip(exec);
+    }
+}
+
+/* The short path; afterwards the chain's state says whether the operators must do it. */
+static Err
+chain_step(Exec *exec, bool *row_out)
+{
+    ExecShort *chain = exec->chain;
+    if (UNLIKELY(exec->tripped)) {
+        Err taken = trip_take(exec);
+        if (taken != OK) return run_fail(exec, taken);
+    }
+    if (chain->state == SHORT_DONE) {
         exec->ended = true;
         return OK;
     }
     Err err = exec__check(exec);
-    if (err == OK) err = exec__point_step(exec, row_out);
+    if (err == OK) err = exec__short_next(exec, chain, row_out);
     if (err != OK) return run_fail(exec, err);
-    if (exec->point->state == POINT_DECLINED) {
-        exec__rewind(exec, exec->root);
-    } else {
-        exec->ended = !*row_out;
+    if (UNLIKELY(chain->state == SHORT_DECLINED)) {
+        chain_hand_over(exec);
+        return OK;
     }
+    exec->ended = !*row_out;
+    if (*row_out) shown_count(exec);
     return OK;
 }
 
@@ -317,9 +352,9 @@ point_step(Exec *exec, bool *row_out)
 static Err
 select_step(Exec *exec, bool *row_out)
 {
-    if (exec->point != NULL && exec->point->state != POINT_DECLINED) {
-        Err err = point_step(exec, row_out);
-        if (err != OK || exec->point->state != POINT_DECLINED) return err;
+    if (exec->chain != NULL && exec->chain->state != SHORT_DECLINED) {
+        Err err = chain_step(exec, row_out);
+        if (err != OK || exec->chain->state != SHORT_DECLINED) return err;
     }
     if (UNLIKELY(exec->tripped)) {
         Err err = trip_take(exec);
@@ -338,9 +373,7 @@ select_step(Exec *exec, bool *row_out)
         return OK;
     }
     row_load(exec);
-    if (exec->env->trip_every != 0 && ++exec->shown % exec->env->trip_every == 0) {
-        exec_trip(exec);
-    }
+    shown_count(exec);
     *row_out = true;
     return OK;
 }
@@ -383,6 +416,10 @@ Err
 exec_next_batch(Exec *exec, u32 want, const Batch **batch_out)
 {
     ASSERT(exec->running && exec->root != NULL && want > 0);
+    if (exec->chain != NULL && exec->chain->state == SHORT_NEW) {
+        exec->chain->state = SHORT_DECLINED;
+        chain_hand_over(exec);
+    }
     if (UNLIKELY(exec->tripped)) {
         Err err = trip_take(exec);
         if (err != OK) return run_fail(exec, err);
@@ -409,8 +446,8 @@ exec_reset(Exec *exec)
     arena_reset(&exec->run_arena);
     arena_reset(&exec->row_arena);
     if (exec->sites != NULL) exec__sites_forget(exec);
-    if (exec->point != NULL && exec->point->state != POINT_DECLINED) {
-        exec__point_reset(exec);
+    if (exec->chain != NULL && exec->chain->state != SHORT_DECLINED) {
+        exec__short_reset(exec, exec->chain);
         if (exec->plan->sub_count == 0) return; /* No operator has run. */
     }
     if (exec->plan->write != NULL) {

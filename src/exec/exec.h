@@ -101,8 +101,10 @@ MUST_CHECK Err exec_step(Exec *exec, bool *row_out);
 /* Make the next row of a SELECT current if it lies read and computed at hand: does nothing else,
    cannot fail, never parks.  False: use exec_step(). */
 bool exec_next_at_hand(Exec *exec);
-/* Is it known from the steps before that no row follows? */
+/* Is it known from the steps before that no row follows, as things are now? */
 bool exec_ends_at_hand(const Exec *exec);
+/* ... and whatever is written: nothing will be read any more. */
+bool exec_ends_for_good(const Exec *exec);
 /* The current row: plan->column_count cells, valid until the next step or reset.  Long values by
    reference are resolved with exec_load(). */
 const Cell *exec_row(const Exec *exec);

@@ -91,7 +91,7 @@ struct Exec {
     u32 shown; /* Rows, for env->trip_every. */
     Cell *row; /* [plan->column_count] the current row */
 
-    struct ExecPoint *point; /* The direct path; NULL: the plan has another shape. */
+    struct ExecShort *chain; /* The short path; NULL: the plan has another shape. */
 
     /* RETURNING rows. */
     struct RowBuf *returning;

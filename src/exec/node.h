@@ -124,3 +124,11 @@ MUST_CHECK Err exec__select(Exec *exec, const ExecProgram *program, const Batch 
 /* LIMIT and OFFSET as integers: -1: no limit; offset 0.  ERR_MISMATCH "datatype mismatch". */
 MUST_CHECK Err exec__eval_limit(Exec *exec, const ExecProgram *limit, const ExecProgram *offset,
                                 i64 *limit_out, i64 *offset_out);
+
+/* ---- what the short path takes over from operators ---- */
+
+ExecProgram *exec__filter_program(const ExecNode *filter);
+/* NULL entries: the column passes, from cell pass[i] of the input. */
+void exec__project_parts(const ExecNode *project, ExecProgram ***program_out, const u32 **pass_out);
+void exec__limit_parts(const ExecNode *limit, ExecProgram **limit_out, ExecProgram **offset_out);
+ExecProgram *exec__loop_condition(const ExecNode *join); /* NULL: none. */

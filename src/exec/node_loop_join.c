@@ -261,3 +261,9 @@ exec__loop_join_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     }
     return err;
 }
+
+ExecProgram *
+exec__loop_condition(const ExecNode *join)
+{
+    return ((const LoopJoin *)join)->condition;
+}

@@ -466,3 +466,25 @@ exec__limit_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     }
     return err;
 }
+
+/* ---- for the short path ---- */
+
+ExecProgram *
+exec__filter_program(const ExecNode *filter)
+{
+    return ((const Filter *)filter)->condition;
+}
+
+void
+exec__project_parts(const ExecNode *project, ExecProgram ***program_out, const u32 **pass_out)
+{
+    *program_out = ((const Project *)project)->program;
+    *pass_out = ((const Project *)project)->pass;
+}
+
+void
+exec__limit_parts(const ExecNode *limit, ExecProgram **limit_out, ExecProgram **offset_out)
+{
+    *limit_out = ((const Limit *)limit)->limit;
+    *offset_out = ((const Limit *)limit)->offset;
+}

@@ -136,41 +136,31 @@ range_build(Exec *exec, Scan *scan)
 /* A short range mostly ends within the first fetch, and then needs no second one to say so. */
 #define FETCH_ROWS_MIN 4u
 
-/* Is the entry that a seek found beyond the far end of the range? */
-static bool
-is_beyond(const Scan *scan)
-{
-    const PlanScan *plan = &scan->node.plan->u.scan;
-    Slice end = buf_slice(plan->backwards ? &scan->range.low : &scan->range.high);
-    if (end.bytes == 0) return false;
-    int order = slice_compare(store_cursor_key(scan->cursor), end);
-    return plan->backwards ? order < 0 : order >= 0;
-}
-
-/* *any_out false: nothing is in the range. */
+/* Entries from the start of the range, from behind the row of a trip, or from where the cursor is.
+ */
 static Err
-cursor_seek(Exec *exec, Scan *scan, bool *any_out)
+cursor_fetch(Exec *exec, Scan *scan, u32 rows)
 {
-    const PlanScan *plan = &scan->node.plan->u.scan;
-    Slice low = buf_slice(&scan->range.low), high = buf_slice(&scan->range.high);
-    bool found;
+    bool backwards = scan->node.plan->u.scan.backwards;
     Err err;
-    if (plan->backwards) {
-        err = store_cursor_set_bound(scan->cursor, low, true);
-        if (err == OK) {
-            err = store_cursor_seek(scan->cursor, high.bytes > 0 ? STORE_SEEK_LT : STORE_SEEK_LAST,
-                                    high, &found);
-        }
-    } else {
-        err = store_cursor_set_bound(scan->cursor, high, false);
-        if (err == OK) {
-            err = store_cursor_seek(scan->cursor, low.bytes > 0 ? STORE_SEEK_GE : STORE_SEEK_FIRST,
-                                    low, &found);
-        }
+    if (LIKELY(!scan->at_start && !scan->seek_behind)) {
+        err = store_cursor_fetch(scan->cursor, rows, RUN_BYTES, backwards, &scan->run);
+        return err == OK ? OK : exec__fail_store(exec, err, scan->txn);
     }
-    if (err != OK) return exec__fail_store(exec, err, scan->txn);
-    *any_out = found && !is_beyond(scan);
-    return OK;
+    Slice low = buf_slice(&scan->range.low), high = buf_slice(&scan->range.high);
+    Slice from = backwards ? high : low;
+    StoreSeek how = backwards ? STORE_SEEK_LT : STORE_SEEK_GE;
+    if (from.bytes == 0) how = backwards ? STORE_SEEK_LAST : STORE_SEEK_FIRST;
+    if (UNLIKELY(scan->seek_behind)) {
+        how = backwards ? STORE_SEEK_LT : STORE_SEEK_GT;
+        from = buf_slice(&scan->behind);
+    }
+    scan->at_start = scan->seek_behind = false;
+    err = store_cursor_set_bound(scan->cursor, backwards ? low : high, backwards);
+    if (err == OK) {
+        err = store_cursor_fetch_at(scan->cursor, how, from, rows, RUN_BYTES, &scan->run);
+    }
+    return err == OK ? OK : exec__fail_store(exec, err, scan->txn);
 }
 
 /* A range that holds one key at most: no cursor. */
@@ -209,31 +199,17 @@ range_start(Exec *exec, Scan *scan)
     scan->run_next = 0;
     if (err != OK || scan->range.empty) return err;
     if (scan->range.point) return point_fetch(exec, scan);
-    err = cursor_ready(exec, scan);
-    bool any = false;
-    if (err == OK) err = cursor_seek(exec, scan, &any);
-    scan->run.end = !any;
-    return err;
+    scan->run.end = false;
+    scan->at_start = true;
+    return cursor_ready(exec, scan);
 }
 
-/* After a trip: behind the key of the last row used, in the transaction as it is now. */
+/* After a trip: go on in the transaction as it is now. */
 static Err
-seek_behind(Exec *exec, Scan *scan)
+behind_ready(Exec *exec, Scan *scan)
 {
-    const PlanScan *plan = &scan->node.plan->u.scan;
-    bool found;
-    scan->txn = exec__txn(exec, plan->table);
-    Err err = cursor_ready(exec, scan);
-    if (err != OK) return err;
-    err = plan->backwards
-              ? store_cursor_set_bound(scan->cursor, buf_slice(&scan->range.low), true)
-              : store_cursor_set_bound(scan->cursor, buf_slice(&scan->range.high), false);
-    if (err == OK) {
-        err = store_cursor_seek(scan->cursor, plan->backwards ? STORE_SEEK_LT : STORE_SEEK_GT,
-                                buf_slice(&scan->behind), &found);
-    }
-    scan->seek_behind = false;
-    return err == OK ? OK : exec__fail_store(exec, err, scan->txn);
+    scan->txn = exec__txn(exec, scan->node.plan->u.scan.table);
+    return cursor_ready(exec, scan);
 }
 
 /* Have at least one unread entry in the run, or scan->state == SCAN_DONE. */
@@ -246,7 +222,7 @@ exec__scan_fill(Exec *exec, Scan *scan, u32 want)
         bool empty;
         scan->txn = exec__txn(exec, plan->table);
         scan->fetch_rows = MAX_OF(want, FETCH_ROWS_MIN);
-        scan->seek_behind = false;
+        scan->at_start = scan->seek_behind = false;
         err = bounds_start(exec, scan, &empty);
         if (err != OK) return err;
         scan->state = empty ? SCAN_DONE : SCAN_OPEN;
@@ -262,16 +238,16 @@ exec__scan_fill(Exec *exec, Scan *scan, u32 want)
             continue;
         }
         err = exec__check(exec);
-        if (err == OK && scan->seek_behind) err = seek_behind(exec, scan);
+        if (err == OK && UNLIKELY(scan->seek_behind)) err = behind_ready(exec, scan);
         if (err != OK) break;
         scan->run_next = 0;
         scan->run.rows = 0;
         /* Without a far end there is no end to find out about. */
         bool bounded = (plan->backwards ? scan->range.low : scan->range.high).bytes > 0;
-        u32 ahead = bounded || scan->fetch_rows > FETCH_ROWS_MIN ? scan->fetch_rows : want;
+        bool reads_ahead = bounded || scan->fetch_rows > FETCH_ROWS_MIN;
+        u32 ahead = reads_ahead && !scan->exact ? scan->fetch_rows : want;
         u32 rows = MIN_OF(MAX_OF(want, ahead), scan->node.rows_max);
-        err = store_cursor_fetch(scan->cursor, rows, RUN_BYTES, plan->backwards, &scan->run);
-        if (err != OK) err = exec__fail_store(exec, err, scan->txn);
+        err = cursor_fetch(exec, scan, rows);
         scan->fetch_rows = MIN_OF(scan->fetch_rows * 2, BATCH_ROWS_MAX);
     }
     return err;
@@ -297,10 +273,7 @@ exec__scan_decode(Exec *exec, Scan *scan, u32 entry, Cell *row, bool *keep_out)
     if (scan->index == NULL && scan->range.point) {
         return exec__scan_row(exec, scan, key, value, row);
     }
-    if (scan->index == NULL) {
-        err = table_decode(&scan->table, key, value, plan->column, columns, arena, row);
-        return err == OK ? OK : exec__fail(exec, err, NULL);
-    }
+    if (scan->index == NULL) return exec__scan_entry(exec, scan, key, value, row);
     if (plan->covering) {
         err = index_decode(scan->codec, key, value, scan->position, columns, arena, row);
         /* What a look-up gave is gone with the next call on the store. */
@@ -376,16 +349,13 @@ scan_next(Exec *exec, ExecNode *node, u32 want)
     exec__out_rows(node, count, err);
 }
 
-static Err
-scan_resume(Exec *exec, ExecNode *node, u32 used)
+Err
+exec__scan_behind(Exec *exec, Scan *scan, u32 entry)
 {
-    Scan *scan = (Scan *)node;
     if (scan->range.point) {
         scan->run_next = scan->run.rows;
         return OK;
     }
-    u32 entry = scan->last_by_column ? scan->entry_first + batch_at(&node->out, used - 1)
-                                     : scan->entry_of[used - 1];
     Slice key = scan->run.key[entry];
     buf_clear(&scan->behind);
     Err err = buf_append(&scan->behind, key.p, key.bytes);
@@ -395,6 +365,18 @@ scan_resume(Exec *exec, ExecNode *node, u32 used)
     scan->run_next = 0;
     scan->fetch_rows = 1;
     return OK;
+}
+
+static Err
+scan_resume(Exec *exec, ExecNode *node, u32 used)
+{
+    Scan *scan = (Scan *)node;
+    u32 entry = 0;
+    if (!scan->range.point) {
+        entry = scan->last_by_column ? scan->entry_first + batch_at(&node->out, used - 1)
+                                     : scan->entry_of[used - 1];
+    }
+    return exec__scan_behind(exec, scan, entry);
 }
 
 static void

@@ -1,6 +1,6 @@
 /*
  * scan.h -- the run state of a scan (private to exec/): shared by the operator, its kernels and
- * the direct path.
+ * the short path.
  */
 #pragma once
 
@@ -43,10 +43,12 @@ typedef struct Scan {
     StoreTxn *txn;
     StoreCursor *cursor;
     u64 cursor_bind;  /* exec->bind_no when it was bound to its transaction. */
+    bool at_start;    /* The next fetch is the first of its range. */
     bool seek_behind; /* After a trip: fetch from behind `behind` on. */
     Buf behind;
     u32 *entry_of; /* Streaming: by output row, its entry in the run. */
     u32 fetch_rows;
+    bool exact; /* As many as are asked for are enough: no reading ahead. */
     StoreRun run;
     u32 run_next;
     Slice point_key, point_value;
@@ -66,9 +68,13 @@ typedef struct Scan {
 
 /* Have at least one unread entry in scan->run, or scan->state == SCAN_DONE. */
 MUST_CHECK Err exec__scan_fill(Exec *exec, Scan *scan, u32 want);
+/* A trip: go on behind this entry of the run. */
+MUST_CHECK Err exec__scan_behind(Exec *exec, Scan *scan, u32 entry);
 /* The output cells of a row of the table; bytes are copied to the node's arena. */
 MUST_CHECK Err exec__scan_row(Exec *exec, Scan *scan, Slice key, Slice record, Cell *row);
-/* The same for some output columns: out[i] is column pick[i]. */
+/* The same for an entry of the run, which bytes may point to. */
+MUST_CHECK Err exec__scan_entry(Exec *exec, Scan *scan, Slice key, Slice record, Cell *row);
+/* The first for some output columns: out[i] is column pick[i]. */
 MUST_CHECK Err exec__scan_pick(Exec *exec, Scan *scan, Slice key, Slice record, const u32 *pick,
                                u32 count, Cell *out);
 /* Can the scan give no more than one row? */

@@ -134,8 +134,9 @@ exec__scan_places(Exec *exec, Scan *scan)
     return OK;
 }
 
+/* One cell; its bytes are copied to the node's arena if `copy`. */
 static ALWAYS_INLINE Err
-row_cell(Exec *exec, Scan *scan, Slice key, Slice record, u32 column, Cell *out)
+row_cell(Exec *exec, Scan *scan, Slice key, Slice record, u32 column, bool copy, Cell *out)
 {
     Arena *arena = &scan->node.bytes;
     Err err = OK;
@@ -143,7 +144,7 @@ row_cell(Exec *exec, Scan *scan, Slice key, Slice record, u32 column, Cell *out)
         const u16 *number = &scan->node.plan->u.scan.column[column];
         err = table_decode(&scan->table, key, record, number, 1, arena, out);
     }
-    if (err == OK && out->type >= CELL_TEXT) err = cell_copy(out, arena, out);
+    if (copy && err == OK && out->type >= CELL_TEXT) err = cell_copy(out, arena, out);
     return LIKELY(err == OK) ? OK : exec__fail(exec, err, NULL);
 }
 
@@ -151,7 +152,22 @@ Err
 exec__scan_row(Exec *exec, Scan *scan, Slice key, Slice record, Cell *row)
 {
     for (u32 i = 0; i < scan->node.plan->columns; i++) {
-        Err err = row_cell(exec, scan, key, record, i, &row[i]);
+        Err err = row_cell(exec, scan, key, record, i, true, &row[i]);
+        if (err != OK) return err;
+    }
+    return OK;
+}
+
+Err
+exec__scan_entry(Exec *exec, Scan *scan, Slice key, Slice record, Cell *row)
+{
+    if (scan->place == NULL) {
+        Err err = table_decode(&scan->table, key, record, scan->node.plan->u.scan.column,
+                               scan->node.plan->columns, &scan->node.bytes, row);
+        return err == OK ? OK : exec__fail(exec, err, NULL);
+    }
+    for (u32 i = 0; i < scan->node.plan->columns; i++) {
+        Err err = row_cell(exec, scan, key, record, i, false, &row[i]);
         if (err != OK) return err;
     }
     return OK;
@@ -162,7 +178,7 @@ exec__scan_pick(Exec *exec, Scan *scan, Slice key, Slice record, const u32 *pick
                 Cell *out)
 {
     for (u32 i = 0; i < count; i++) {
-        Err err = row_cell(exec, scan, key, record, pick[i], &out[i]);
+        Err err = row_cell(exec, scan, key, record, pick[i], true, &out[i]);
         if (err != OK) return err;
     }
     return OK;

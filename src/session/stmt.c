@@ -567,7 +567,7 @@ step_planned(Stmt *stmt, bool *row_out)
             stmt->row = (StmtRow){counts ? &stmt->changed : exec_row(stmt->exec),
                                   stmt->plan->column_count};
             stmt->shown = true;
-            if (!stmt->session->in_transaction && exec_ends_at_hand(stmt->exec)) {
+            if (!stmt->session->in_transaction && exec_ends_for_good(stmt->exec)) {
                 session__drop_snapshots(stmt->session);
             }
             return OK;

@@ -275,6 +275,21 @@ cursor__note_move(StoreCursor *cursor, const Slice *from, bool backwards, bool f
                      : ssi__note_range(cursor->txn, cursor->tree_id, from, to);
 }
 
+bool
+cursor__place_at(StoreSeek how, Slice key, CursorPlace *place_out)
+{
+    CursorPlace *place = place_out; /* Field by field: it is long. */
+    bool at_end = how == STORE_SEEK_FIRST || how == STORE_SEEK_LAST;
+    place->backwards = how == STORE_SEEK_LAST || how == STORE_SEEK_LE || how == STORE_SEEK_LT;
+    place->inclusive = how != STORE_SEEK_GT && how != STORE_SEEK_LT;
+    place->where = how == STORE_SEEK_LAST ? BTREE_LAST
+                   : how == STORE_SEEK_LT ? BTREE_BEFORE
+                                          : BTREE_AT;
+    place->key = at_end ? SLICE_NONE : key;
+    place->next_leaf = NODE_PAGE_NONE;
+    return place->where != BTREE_BEFORE || key.bytes > 0; /* Nothing is below the empty key. */
+}
+
 Err
 store_cursor_seek(StoreCursor *cursor, StoreSeek how, Slice key, bool *found_out)
 {
@@ -282,22 +297,15 @@ store_cursor_seek(StoreCursor *cursor, StoreSeek how, Slice key, bool *found_out
     Err err = cursor__start(cursor);
     if (err != OK) return err;
     CursorPlace place;
-    bool at_end = how == STORE_SEEK_FIRST || how == STORE_SEEK_LAST;
-    place.backwards = how == STORE_SEEK_LAST || how == STORE_SEEK_LE || how == STORE_SEEK_LT;
-    place.inclusive = how != STORE_SEEK_GT && how != STORE_SEEK_LT;
-    place.where = how == STORE_SEEK_LAST ? BTREE_LAST
-                  : how == STORE_SEEK_LT ? BTREE_BEFORE
-                                         : BTREE_AT;
-    place.key = at_end ? SLICE_NONE : key;
-    place.next_leaf = NODE_PAGE_NONE;
     cursor->guess = GUESS_NONE;
-    if (place.where == BTREE_BEFORE && key.bytes == 0) {
-        cursor->side = CURSOR_NOWHERE; /* Nothing is below the empty key. */
+    if (!cursor__place_at(how, key, &place)) {
+        cursor->side = CURSOR_NOWHERE;
         return txn__usable(cursor->txn);
     }
     err = move_from(cursor, &place, found_out);
     if (err == OK) err = txn__usable(cursor->txn);
     if (UNLIKELY(cursor->txn->ssi != NULL) && err == OK) {
+        bool at_end = how == STORE_SEEK_FIRST || how == STORE_SEEK_LAST;
         err = cursor__note_move(cursor, at_end ? NULL : &key, place.backwards, *found_out);
     }
     if (!*found_out) cursor->side = CURSOR_NOWHERE;

@@ -61,6 +61,8 @@ typedef struct CursorPlace {
 MUST_CHECK Err cursor__start(StoreCursor *cursor);
 /* The place of the cursor's position.  `onto`: the entry that it is on counts. */
 void cursor__place_of(const StoreCursor *cursor, bool backwards, bool onto, CursorPlace *place_out);
+/* The place where a seek begins; false: nothing can be there. */
+bool cursor__place_at(StoreSeek how, Slice key, CursorPlace *place_out);
 /* View the leaf of a place, by the guess if that holds.  [parks] */
 MUST_CHECK Err cursor__leaf_view(StoreCursor *cursor, const CursorPlace *place, bool scan,
                                  PageView *view_out);

@@ -311,14 +311,42 @@ copy_entry(Fetch *f, Node node, i32 slot, u64 *lsn_io)
     return OK;
 }
 
+/* The same of a leaf that stands: nobody needs to be asked. */
 static Err
-copy_entries(Fetch *f, Node node, i32 from, i32 to, i32 *stop_out, u64 *lsn_out)
+copy_standing(Fetch *f, Node node, i32 slot_no)
+{
+    StoreCursor *cursor = f->cursor;
+    const NodeSlot *slot = &node_slots(node)[slot_no];
+    u8 flags = NODE_LOAD(slot->flags);
+    if ((flags & NODE_SLOT_TOMBSTONE) != 0) return OK;
+    rt_yield_point();
+    u8 key_bytes[STORE_KEY_BYTES_MAX];
+    size_t bytes = 8;
+    if ((NODE_LOAD(node_head(node)->flags) & NODE_FLAG_INT) != 0) {
+        store_be64(key_bytes, NODE_LOAD(slot->head));
+    } else {
+        bytes = node_read_key(node, (u32)slot_no, key_bytes);
+    }
+    Slice value = node_read_value(node, (u32)slot_no);
+    u8 *to = room_take(cursor, bytes + value.bytes);
+    if (to == NULL) return ERR_NOMEM;
+    memcpy(to, key_bytes, bytes);
+    memcpy(to + bytes, value.p, value.bytes);
+    cursor->run_keys[f->rows] = (Slice){to, bytes};
+    cursor->run_values[f->rows] = (Slice){to + bytes, value.bytes};
+    cursor->run_long[f->rows] = (flags & NODE_SLOT_LONG) != 0;
+    f->rows++;
+    f->bytes += bytes + value.bytes;
+    return OK;
+}
+
+static Err
+copy_entries(Fetch *f, Node node, i32 from, i32 to, bool stands, i32 *stop_out, u64 *lsn_io)
 {
     i32 step = f->backwards ? -1 : 1;
     i32 slot = from;
-    *lsn_out = 0;
     for (; slot != to && f->rows < f->rows_max && f->bytes < f->bytes_max; slot += step) {
-        Err err = copy_entry(f, node, slot, lsn_out);
+        Err err = stands ? copy_standing(f, node, slot) : copy_entry(f, node, slot, lsn_io);
         if (err != OK) return err;
     }
     *stop_out = slot;
@@ -402,13 +430,13 @@ fetch_whole(Fetch *f, PageView *view, Node node, i32 from, i32 to, CursorPlace *
 
 /* Another leaf: entry by entry, checked at the end. */
 static Err
-fetch_entries(Fetch *f, PageView *view, Node node, i32 from, i32 to, CursorPlace *next,
+fetch_entries(Fetch *f, PageView *view, Node node, i32 from, i32 to, bool stands, CursorPlace *next,
               LeafDone *done, bool *good_out)
 {
     StoreCursor *cursor = f->cursor;
     u32 rows = f->rows;
     size_t bytes = f->bytes;
-    Err err = copy_entries(f, node, from, to, &done->stop, &done->lsn);
+    Err err = copy_entries(f, node, from, to, stands, &done->stop, &done->lsn);
     stop_note(f, node, to, next, done);
     *good_out = pool_view_end(view);
     if (!*good_out) {
@@ -440,10 +468,12 @@ fetch_leaf(Fetch *f, CursorPlace *next, LeafDone *done, bool *good_out)
     i32 from, to;
     range_of(f, &view, node, &from, &to, &done->last);
     u32 wanted = MIN_OF((u32)(to > from ? to - from : from - to), f->rows_max - f->rows);
-    if (wanted >= WHOLE_MIN && row_leaf_stands(cursor->txn, node, &done->lsn)) {
+    bool stands = row_leaf_stands(cursor->txn, node, &done->lsn);
+    if (!stands) done->lsn = 0;
+    if (stands && wanted >= WHOLE_MIN) {
         return fetch_whole(f, &view, node, from, to, next, done, good_out);
     }
-    return fetch_entries(f, &view, node, from, to, next, done, good_out);
+    return fetch_entries(f, &view, node, from, to, stands, next, done, good_out);
 }
 
 /* Stand where the fetch has come to. */
@@ -525,6 +555,46 @@ stand_at_end(StoreCursor *cursor, const Fetch *f)
     cursor->guess = GUESS_NONE;
 }
 
+/* An empty run; nothing of the one before is used any more. */
+static Err
+fetch_prepare(Fetch *f, StoreCursor *cursor, u32 rows_max, size_t bytes_max)
+{
+    f->cursor = cursor;
+    f->rows = 0;
+    f->rows_max = MIN_OF(rows_max, ROWS_MAX);
+    f->bytes = 0;
+    f->bytes_max = MAX_OF(bytes_max, 1);
+    f->end = false;
+    run_reset(cursor);
+    Err err = run_reserve(cursor, f->rows_max);
+    if (err == OK) err = row_room(cursor->txn->store, &cursor->value);
+    return err == OK ? OK : txn__fail(cursor->txn, err, "out of memory");
+}
+
+/* Fetch from f->place on.  `from`: where that is; NULL: the end of the tree. */
+static Err
+fetch_finish(Fetch *f, const Slice *from, StoreRun *run_out)
+{
+    StoreCursor *cursor = f->cursor;
+    StoreTxn *txn = cursor->txn;
+    Err err = fetch_run(f);
+    if (err != OK && rt_load_acquire(&cursor->tree->gone) != 0) {
+        err = OK;
+        f->end = true;
+    }
+    if (err != OK) return txn__fail(txn, err, "%s", err_text(err));
+    err = txn__usable(txn);
+    if (err != OK) return err;
+    if (f->end) stand_at_end(cursor, f);
+    if (UNLIKELY(txn->ssi != NULL)) {
+        err = note_fetch(cursor, from, f->backwards, f->end);
+        if (err != OK) return err;
+    }
+    *run_out = (StoreRun){
+        .rows = f->rows, .key = cursor->run_keys, .value = cursor->run_values, .end = f->end};
+    return OK;
+}
+
 Err
 store_cursor_fetch(StoreCursor *cursor, u32 rows_max, size_t bytes_max, bool backwards,
                    StoreRun *run_out)
@@ -532,43 +602,38 @@ store_cursor_fetch(StoreCursor *cursor, u32 rows_max, size_t bytes_max, bool bac
     *run_out = (StoreRun){.end = true};
     Err err = cursor__start(cursor);
     if (err != OK || cursor->side == CURSOR_NOWHERE || rows_max == 0) return err;
-    StoreTxn *txn = cursor->txn;
     Fetch f;
-    f.cursor = cursor;
-    f.rows = 0;
-    f.rows_max = MIN_OF(rows_max, ROWS_MAX);
-    f.bytes = 0;
-    f.bytes_max = MAX_OF(bytes_max, 1);
-    f.backwards = backwards;
-    f.end = false;
-    run_reset(cursor);
-    err = run_reserve(cursor, f.rows_max);
-    if (err == OK) err = row_room(txn->store, &cursor->value);
-    if (err != OK) return txn__fail(txn, err, "out of memory");
+    err = fetch_prepare(&f, cursor, rows_max, bytes_max);
+    if (err != OK) return err;
     u8 from_bytes[STORE_KEY_BYTES_MAX];
     Slice from = {from_bytes, cursor->key_bytes};
-    if (UNLIKELY(txn->ssi != NULL)) memcpy(from_bytes, cursor->key, cursor->key_bytes);
+    if (UNLIKELY(cursor->txn->ssi != NULL)) memcpy(from_bytes, cursor->key, cursor->key_bytes);
     if (cursor->guess == GUESS_ENTRY) {
         /* A fetch begins with the entry that the cursor is on. */
         CursorGuess guess = backwards ? GUESS_BACKWARDS : GUESS_FORWARD;
         cursor->guess = (u8)(cursor->side == CURSOR_ON ? guess : GUESS_NONE);
     }
+    f.backwards = backwards;
     cursor__place_of(cursor, backwards, true, &f.place);
     f.end = f.place.where == BTREE_BEFORE && f.place.key.bytes == 0;
-    err = fetch_run(&f);
-    if (err != OK && rt_load_acquire(&cursor->tree->gone) != 0) {
-        err = OK;
-        f.end = true;
-    }
-    if (err != OK) return txn__fail(txn, err, "%s", err_text(err));
-    err = txn__usable(txn);
+    return fetch_finish(&f, &from, run_out);
+}
+
+Err
+store_cursor_fetch_at(StoreCursor *cursor, StoreSeek how, Slice key, u32 rows_max, size_t bytes_max,
+                      StoreRun *run_out)
+{
+    *run_out = (StoreRun){.end = true};
+    Err err = cursor__start(cursor);
     if (err != OK) return err;
-    if (f.end) stand_at_end(cursor, &f);
-    if (UNLIKELY(txn->ssi != NULL)) {
-        err = note_fetch(cursor, &from, backwards, f.end);
-        if (err != OK) return err;
-    }
-    *run_out = (StoreRun){
-        .rows = f.rows, .key = cursor->run_keys, .value = cursor->run_values, .end = f.end};
-    return OK;
+    ASSERT(rows_max > 0);
+    Fetch f;
+    err = fetch_prepare(&f, cursor, rows_max, bytes_max);
+    if (err != OK) return err;
+    cursor->side = CURSOR_NOWHERE; /* Until something is found. */
+    cursor->guess = GUESS_NONE;
+    f.end = !cursor__place_at(how, key, &f.place);
+    f.backwards = f.place.backwards;
+    bool at_end = how == STORE_SEEK_FIRST || how == STORE_SEEK_LAST;
+    return fetch_finish(&f, at_end ? NULL : &key, run_out);
 }

@@ -313,6 +313,74 @@ step_seek(World *world, ModelTxn *t)
     store_cursor_close(cursor);
 }
 
+static bool
+in_range(const char *key, StoreSeek how, const char *from, const char *bound, bool inclusive)
+{
+    int order = strcmp(key, from), far = bound == NULL ? 0 : strcmp(key, bound);
+    bool up = how == STORE_SEEK_FIRST || how == STORE_SEEK_GE || how == STORE_SEEK_GT;
+    bool at_end = how == STORE_SEEK_FIRST || how == STORE_SEEK_LAST;
+    bool with = how == STORE_SEEK_GE || how == STORE_SEEK_LE;
+    if (!at_end && (up ? order < 0 : order > 0)) return false;
+    if (!at_end && order == 0 && !with) return false;
+    if (bound == NULL) return true;
+    return far == 0 ? inclusive : up ? far < 0 : far > 0;
+}
+
+static bool
+is_wanted(const char *key, const bool *wanted)
+{
+    char text[16];
+    for (u32 i = 0; i < KEYS; i++) {
+        key_of(i, text);
+        if (strcmp(text, key) == 0) return wanted[i];
+    }
+    return false;
+}
+
+/* Fetches from a place on, perhaps up to a bound: all that the transaction sees there. */
+static void
+step_fetch(World *world, ModelTxn *t)
+{
+    char probe[16], bound[16], key[16];
+    StoreSeek how = (StoreSeek)rng_below(&world->rng, 6);
+    bool up = how == STORE_SEEK_FIRST || how == STORE_SEEK_GE || how == STORE_SEEK_GT;
+    bool bounded = rng_below(&world->rng, 2) == 0, inclusive = rng_below(&world->rng, 2) == 0;
+    bool wanted[KEYS] = {false};
+    key_of((u32)rng_below(&world->rng, KEYS), probe);
+    key_of((u32)rng_below(&world->rng, KEYS), bound);
+    u32 left = 0;
+    for (u32 i = 0; i < KEYS; i++) {
+        bool own;
+        key_of(i, key);
+        wanted[i] = seen(world, t, i, &own) != ABSENT &&
+                    in_range(key, how, probe, bounded ? bound : NULL, inclusive);
+        left += wanted[i];
+    }
+    StoreCursor *cursor;
+    StoreRun run;
+    char last[16] = "";
+    assert_int_equal(store_cursor_open(t->txn, world->tree, &cursor), OK);
+    Slice end = bounded ? kit_text(bound) : SLICE_NONE;
+    assert_int_equal(store_cursor_set_bound(cursor, end, inclusive), OK);
+    u32 rows_max = 1 + (u32)rng_below(&world->rng, 40);
+    assert_int_equal(store_cursor_fetch_at(cursor, how, kit_text(probe), rows_max, 4096, &run), OK);
+    for (;;) {
+        for (u32 i = 0; i < run.rows; i++) {
+            assert_true(run.key[i].bytes < sizeof(key));
+            memset(key, 0, sizeof(key));
+            memcpy(key, run.key[i].p, run.key[i].bytes);
+            assert_true(is_wanted(key, wanted));
+            assert_true(last[0] == 0 || (up ? strcmp(last, key) < 0 : strcmp(last, key) > 0));
+            memcpy(last, key, sizeof(last));
+            left--;
+        }
+        if (run.end) break;
+        assert_int_equal(store_cursor_fetch(cursor, rows_max, 4096, !up, &run), OK);
+    }
+    assert_int_equal(left, 0);
+    store_cursor_close(cursor);
+}
+
 static void
 end_all(World *world)
 {
@@ -389,6 +457,7 @@ run_seed(u64 seed, bool in_file, u32 steps)
             expect_get(world, t, (u32)rng_below(&world->rng, KEYS));
         } else if (dice < 68) {
             step_seek(world, t);
+            step_fetch(world, t);
         } else if (dice < 74) {
             step_scan(world, t);
         } else if (dice < 84) {
