@@ -96,6 +96,12 @@ kind_of(RtIoOp op)
     }
 }
 
+bool
+rt__fault_is_armed(void)
+{
+    return atomic_load_explicit(&armed, memory_order_relaxed) != 0;
+}
+
 int
 rt__fault_next(RtIoOp op)
 {

@@ -77,13 +77,17 @@ typedef struct RtIo {
     RtStat *stat;
     RtNames *names;
     RtAddress *address;
-    i64 result;   /* >= 0, or -errno. */
-    int injected; /* An armed fault: the backend answers with this errno and does nothing. */
+    i64 result;    /* >= 0, or -errno. */
+    int injected;  /* An armed fault: the backend answers with this errno and does nothing. */
+    bool may_park; /* RECV, SEND: the caller is at a point where it may be parked. */
 
     /* For the ring and the pool. */
     struct RtIo *next;
     RtEvent done; /* The fiber that asked waits for it. */
 } RtIo;
+
+/* As a result: not carried out yet. */
+#define RT_IO_UNDONE ((i64)1 << 62)
 
 /* A backend.  Each function belongs to a process; `process` is the caller's. */
 typedef struct RtSys {
@@ -100,6 +104,8 @@ extern const RtSys rt__linux_sys;
 i64 rt__io(RtProcess *process, RtIo *io);
 /* The fault decision for one request: 0 go on, an errno, or RT_FAULT_SHORT. */
 int rt__fault_next(RtIoOp op);
+/* A test wants to decide about coming requests. */
+bool rt__fault_is_armed(void);
 /* The system's text for an errno, independent of locale. */
 const char *rt__errno_text(int error);
 /* errno -> Err by the table of file.h; `otherwise` for all the rest. */

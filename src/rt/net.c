@@ -184,10 +184,14 @@ rt_connect(const char *address, u64 deadline_ns, RtSocket **socket_out, ErrMsg *
 }
 
 static i64
-socket_io(RtSocket *socket, RtIoOp op, void *bytes, size_t count)
+socket_send(RtSocket *socket, const void *bytes, size_t count, bool may_park)
 {
-    struct iovec vec = {bytes, count};
-    RtIo io = {.op = op, .fd = socket->point.fd, .vecs = &vec, .vec_count = 1};
+    struct iovec vec = {(void *)(uintptr_t)bytes, count};
+    RtIo io = {.op = RT_IO_SEND,
+               .fd = socket->point.fd,
+               .vecs = &vec,
+               .vec_count = 1,
+               .may_park = may_park};
     return call(socket->point.process, &io);
 }
 
@@ -204,13 +208,23 @@ rt_socket_read(RtSocket *socket, void *bytes, size_t count, u64 deadline_ns, siz
     bool waits_first = point->drained == RT_DRAINED ||
                        (point->drained == RT_DRAINED_TOLD && deadline_ns != 0);
     point->drained = waits_first ? RT_DRAINED_TOLD : RT_MAY_HAVE_MORE;
+    struct iovec vec = {bytes, count};
     for (;;) {
+        RtIo io = {.op = RT_IO_RECV,
+                   .fd = point->fd,
+                   .vecs = &vec,
+                   .vec_count = 1,
+                   .may_park = deadline_ns != 0,
+                   .result = RT_IO_UNDONE};
         if (waits_first) {
             u32 ready;
-            Err err = rt__point_wait(point, RT_SOCKET_READABLE, deadline_ns, &ready);
+            /* Armed faults count calls: then none is made that may find nobody waiting. */
+            RtIo *early = rt__fault_is_armed() ? NULL : &io;
+            Err err = rt__point_wait_with(point, RT_SOCKET_READABLE, deadline_ns, early, &ready);
             if (err != OK) return fail_wait(msg, err, "read from", socket->peer.text);
         }
-        i64 got = socket_io(socket, RT_IO_RECV, bytes, count);
+        bool is_done = io.result != RT_IO_UNDONE && io.result != -EINTR;
+        i64 got = is_done ? io.result : call(point->process, &io);
         bool is_empty = got == -EAGAIN || (got > 0 && (size_t)got < count);
         bool is_kept = rt_load_relaxed(&point->keeper) != NULL;
         point->drained = is_empty && is_kept ? RT_DRAINED : RT_MAY_HAVE_MORE;
@@ -223,19 +237,26 @@ rt_socket_read(RtSocket *socket, void *bytes, size_t count, u64 deadline_ns, siz
     }
 }
 
-Err
-rt_socket_write_some(RtSocket *socket, const void *bytes, size_t count, size_t *written_out,
-                     ErrMsg *msg)
+static Err
+write_some(RtSocket *socket, const void *bytes, size_t count, bool may_park, size_t *written_out,
+           ErrMsg *msg)
 {
     *written_out = 0;
     if (rt_process_is_foreign(socket->point.process)) return err_set(msg, ERR_FOREIGN, NULL);
     if (count == 0) return OK;
     if (count > 1 && rt_rare("net: room for one byte")) count = 1;
-    i64 done = socket_io(socket, RT_IO_SEND, (void *)(uintptr_t)bytes, count);
+    i64 done = socket_send(socket, bytes, count, may_park);
     if (done == -EAGAIN) return OK;
     if (done < 0) return fail(msg, done, "write to", socket->peer.text);
     *written_out = (size_t)done;
     return OK;
+}
+
+Err
+rt_socket_write_some(RtSocket *socket, const void *bytes, size_t count, size_t *written_out,
+                     ErrMsg *msg)
+{
+    return write_some(socket, bytes, count, false, written_out, msg);
 }
 
 Err
@@ -244,7 +265,7 @@ rt_socket_write(RtSocket *socket, const void *bytes, size_t count, u64 deadline_
     const u8 *at = bytes;
     while (count > 0) {
         size_t done;
-        Err err = rt_socket_write_some(socket, at, count, &done, msg);
+        Err err = write_some(socket, at, count, true, &done, msg);
         if (err != OK) return err;
         at += done;
         count -= done;

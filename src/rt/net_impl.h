@@ -45,6 +45,9 @@ struct RtSocket {
 
 /* Wait until `what` (RT_SOCKET_*) is possible.  OK, ERR_TIMEOUT, ERR_INTERRUPT.  [parks] */
 Err rt__point_wait(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out);
+/* The same for one who will then carry out `io` (NULL: nothing known).  Who watches the point may
+   do it as soon as it is possible; else io->result is as before. */
+Err rt__point_wait_with(RtPoint *point, u32 what, u64 deadline_ns, RtIo *io, u32 *ready_out);
 /* Forget the descriptor before it is closed. */
 void rt__point_close(RtPoint *point);
 /* End all waits on it. */

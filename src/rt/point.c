@@ -43,13 +43,20 @@ thread_wait(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out)
 }
 
 Err
-rt__point_wait(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out)
+rt__point_wait_with(RtPoint *point, u32 what, u64 deadline_ns, RtIo *io, u32 *ready_out)
 {
     RtTask *task = rt__self();
     ASSERT(task->latches == 0 && task->guards == 0);
     *ready_out = 0;
-    if (task->sched != NULL) return task->sched->point_wait(point, what, deadline_ns, ready_out);
+    if (task->sched != NULL)
+        return task->sched->point_wait(point, what, deadline_ns, io, ready_out);
     return thread_wait(point, what, deadline_ns, ready_out);
+}
+
+Err
+rt__point_wait(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out)
+{
+    return rt__point_wait_with(point, what, deadline_ns, NULL, ready_out);
 }
 
 void

@@ -178,5 +178,6 @@ rt_process_counters(RtProcess *process, RtCounters *counters_out)
         .cancels = process->cancels,
         .fiber_peak = process->fiber_peak,
         .longest_stretch_ns = process->longest_stretch_ns,
+        .batched = process->batched,
     };
 }

@@ -63,6 +63,7 @@ typedef struct RtCounters {
     u64 threads, fibers, files, sockets; /* Alive now. */
     u64 parks, wakes, timeouts, cancels; /* Since start. */
     u64 fiber_peak, longest_stretch_ns;
+    u64 batched; /* Socket calls that went to the kernel together with others, since start. */
 } RtCounters;
 void rt_process_counters(RtProcess *process, RtCounters *counters_out);
 

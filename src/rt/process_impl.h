@@ -41,7 +41,8 @@ struct RtSched {
     void (*io)(RtProcess *process, RtIo *io);
     /* Have the point looked after (reg, keeper), without a wait. */
     Err (*point_keep)(RtPoint *point);
-    Err (*point_wait)(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out);
+    /* `io`: as with rt__point_wait_with(). */
+    Err (*point_wait)(RtPoint *point, u32 what, u64 deadline_ns, RtIo *io, u32 *ready_out);
 };
 
 /* group.c: `child` is the own task of a fiber or simulated task. */
@@ -73,7 +74,7 @@ struct RtProcess {
     /* Counters, relaxed. */
     _Atomic u64 threads, fiber_count, files, sockets;
     RtU64 threads_max, files_max, sockets_max;
-    _Atomic u64 parks, wakes, timeouts, cancels, fiber_peak, longest_stretch_ns;
+    _Atomic u64 parks, wakes, timeouts, cancels, fiber_peak, longest_stretch_ns, batched;
 
     RtBucket buckets[RT_BUCKETS];
 };

@@ -7,9 +7,10 @@
 #include "rt/fiber/loop_impl.h"
 #include "rt/time.h"
 
-#define SLICE_NS     (1 * RT_NS_PER_MS)
-#define HEAVY_CPU_NS (2 * RT_NS_PER_MS)
-#define CREDIT_NS    ((i64)(4 * RT_NS_PER_MS))
+#define TOUCHED_LINES 10 /* Of the stack, when a fiber goes on that waits for a socket. */
+#define SLICE_NS      (1 * RT_NS_PER_MS)
+#define HEAVY_CPU_NS  (2 * RT_NS_PER_MS)
+#define CREDIT_NS     ((i64)(4 * RT_NS_PER_MS))
 
 static void
 switch_out(RtFiber *fiber)
@@ -170,6 +171,29 @@ fiber_sleep(RtTask *task, u64 deadline_ns, u32 wanted)
     if (deadline_ns != RT_FOREVER) rt__timer_add(loop, &fiber->timer, deadline_ns);
     switch_out(fiber);
     return wanted_bit(atomic_load(&task->word.atom), wanted);
+}
+
+void
+rt__fiber_touch(const RtFiber *fiber)
+{
+    const char *top = fiber->context.sp;
+    /* A load, since a prefetch does nothing where the page's address is missing too. */
+    (void)*(const volatile char *)top;
+    for (u32 i = 1; i < TOUCHED_LINES; i++)
+        __builtin_prefetch(top + 64 * i, 1);
+    __builtin_prefetch(&fiber->cpu_ns, 1);
+    __builtin_prefetch(&fiber->task, 1);
+}
+
+void
+rt__fiber_rest(RtFiber *fiber)
+{
+    ASSERT(fiber->loop->running == fiber);
+    fiber->wanted = 0;
+    fiber->state = RT_FIBER_SLEEPING;
+    rt__batch_add(fiber->loop, fiber);
+    switch_out(fiber);
+    DCHECK(fiber->io == NULL);
 }
 
 void

@@ -15,7 +15,7 @@
 
 #define TURNS_PER_POLL   256
 #define POLL_EVERY_NS    (1 * RT_NS_PER_MS)
-#define EVENTS_PER_POLL  256
+#define EVENTS_PER_POLL  RT_BATCH_MAX
 #define TOUCHED_TOGETHER 8
 
 Err
@@ -177,7 +177,7 @@ stacks_touch(const RtReady *ready)
     for (u32 i = 0; i < TOUCHED_TOGETHER && ready != NULL; i++, ready = ready->next) {
         if (ready->is_reg) continue;
         const RtFiber *fiber = CONTAINER_OF(ready, RtFiber, ready);
-        (void)*(const volatile char *)fiber->context.sp;
+        rt__fiber_touch(fiber);
         if (fiber->waits_for != NULL) __builtin_prefetch(fiber->waits_for);
     }
 }
@@ -188,12 +188,14 @@ turns_take(RtLoop *loop)
 {
     u64 until_ns = loop->now_ns + POLL_EVERY_NS;
     for (u32 turns = 0; turns < TURNS_PER_POLL && loop->now_ns < until_ns; turns++) {
+        if (loop->batched > 0 && rt__batch_is_due(loop)) rt__batch_flush(loop);
         if (turns % TOUCHED_TOGETHER == 0) stacks_touch(loop->light.head);
         RtReady *ready = rt__ready_take(loop);
         if (ready == NULL) return;
         RtFiber *fiber = ready->is_reg ? rt__reg_start(ready) : CONTAINER_OF(ready, RtFiber, ready);
         if (fiber != NULL) rt__fiber_run(loop, fiber);
     }
+    rt__batch_flush(loop);
 }
 
 static bool
@@ -222,14 +224,22 @@ poll_wait(RtLoop *loop, struct epoll_event *events, u64 wait_ns)
     return epoll_wait(loop->epoll_fd, events, EVENTS_PER_POLL, (int)MIN_OF(wait_ms, 60000));
 }
 
+static bool
+is_of_reg(const RtLoop *loop, const struct epoll_event *event)
+{
+    return event->data.ptr != &loop->event_fd && event->data.ptr != &loop->ring;
+}
+
 static void
 regs_touch(const RtLoop *loop, const struct epoll_event *events, int count)
 {
     for (int i = 0; i < count; i++)
         __builtin_prefetch(events[i].data.ptr, 1);
     for (int i = 0; i < count; i++) {
-        const void *what = events[i].data.ptr;
-        if (what != &loop->event_fd && what != &loop->ring) rt__reg_touch(what);
+        if (is_of_reg(loop, &events[i])) rt__reg_touch(events[i].data.ptr);
+    }
+    for (int i = 0; i < count; i++) {
+        if (is_of_reg(loop, &events[i])) rt__reg_touch_request(events[i].data.ptr);
     }
 }
 
@@ -247,10 +257,9 @@ world_look(RtLoop *loop)
     int count = poll_wait(loop, events, wait_ns);
     atomic_store(&loop->is_asleep, 0);
     loop->now_ns = rt_now_ns();
+    regs_touch(loop, events, count);
     for (int i = 0; i < count; i++) {
         void *what = events[i].data.ptr;
-        if (i % TOUCHED_TOGETHER == 0)
-            regs_touch(loop, events + i, MIN_OF(count - i, TOUCHED_TOGETHER));
         if (what == &loop->event_fd) {
             u64 number;
             ssize_t got = read(loop->event_fd, &number, sizeof(number));
@@ -258,8 +267,9 @@ world_look(RtLoop *loop)
         } else if (what == &loop->ring)
             rt__ring_reap(loop->ring);
         else
-            rt__reg_event(what, events[i].events);
+            rt__reg_event(what, events[i].events, count > 1);
     }
+    if (loop->batched > 0) rt__batch_flush(loop);
 }
 
 static void
@@ -297,10 +307,12 @@ rt__loop_main(void *arg)
     rt__context_of_thread(&loop->context);
     loop->now_ns = rt_now_ns();
     loop->handler_stack = rt__overflow_stack_use();
+    if (loop->all->has_ring) rt__batch_start(loop);
     while (atomic_load(&loop->must_stop) == 0)
         loop_cycle(loop);
     ASSERT(atomic_load(&loop->live) == 0);
     rt__fibers_free(loop);
+    rt__batch_end(loop);
     rt__overflow_stack_end(loop->handler_stack);
     task->loop = NULL;
 }

@@ -66,6 +66,7 @@ struct RtFiber {
 
     u64 cpu_ns;
     const RtPoint *waits_for; /* Set while waiter of its registration. */
+    RtIo *io;                 /* To be carried out in a batch; NULL: none, or it has been. */
     char *sp_low;             /* Lowest stack pointer seen at a switch. */
     RtShare *share;           /* For its heavy turns. */
     RtFiber *next;            /* In the free list. */
@@ -109,7 +110,10 @@ struct RtLoop {
     u32 timer_count, timer_capacity, timers_owed;
     RtJob *waiting, **waiting_tail; /* Jobs without a stack yet. */
     RtReg *free_regs, *regs;
-    RtRing *ring;
+    RtRing *ring;  /* For files; NULL: the pool. */
+    RtRing *batch; /* For sockets; NULL: one by one. */
+    u32 batched;   /* Requests in it. */
+    u64 batch_since_ns;
     u64 now_ns; /* When the running fiber got its turn. */
     u64 longest_ns;
     /* From anywhere: */
@@ -155,6 +159,10 @@ void rt__fiber_ready(RtFiber *fiber);
 void rt__fiber_look_here(RtFiber *fiber);
 /* The same, whatever it waits for: it looks itself. */
 void rt__fiber_go(RtFiber *fiber);
+/* Fetch into the cache what a turn of it touches of its stack. */
+void rt__fiber_touch(const RtFiber *fiber);
+/* The running fiber's: sleep until rt__fiber_go(), deaf to all else. */
+void rt__fiber_rest(RtFiber *fiber);
 void rt__fibers_free(RtLoop *loop);
 
 /* loop.c */
@@ -181,11 +189,13 @@ RtJob *rt__loops_take_shared(RtLoops *all);
 
 /* regs.c: descriptors in epoll. */
 Err rt__reg_keep(RtPoint *point);
-Err rt__reg_wait(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out);
+Err rt__reg_wait(RtPoint *point, u32 what, u64 deadline_ns, RtIo *io, u32 *ready_out);
 Err rt__reg_when_readable(RtPoint *point, u64 deadline_ns, RtTaskFn fn, void *arg);
-void rt__reg_event(RtReg *reg, u32 epoll_events);
-/* Fetch into the cache what rt__reg_event() will touch. */
+/* With company, what a waiting fiber wants read is put into the batch. */
+void rt__reg_event(RtReg *reg, u32 epoll_events, bool has_company);
+/* Fetch into the cache what rt__reg_event() will touch; then what hangs on that. */
 void rt__reg_touch(const RtReg *reg);
+void rt__reg_touch_request(const RtReg *reg);
 /* The turn of a parked connection: its fiber, started, or NULL for want of memory; then it comes
    again by itself. */
 RtFiber *rt__reg_start(RtReady *ready);
@@ -205,3 +215,16 @@ void rt__ring_free(RtRing *ring);
 /* True if the ring took the request; the fiber slept until it was done. */
 bool rt__ring_run(RtRing *ring, RtIo *io);
 void rt__ring_reap(RtRing *ring);
+
+/* batch.c: socket calls that go together.  On the loop's own thread. */
+#define RT_BATCH_MAX 32 /* With more, sockets leave the cache between two calls for them. */
+void rt__batch_start(RtLoop *loop);
+void rt__batch_end(RtLoop *loop);
+/* fiber->io shall be carried out; the fiber sleeps. */
+void rt__batch_add(RtLoop *loop, RtFiber *fiber);
+/* Carry out what is in the batch and wake its fibers. */
+void rt__batch_flush(RtLoop *loop);
+/* There is something in it, and it shall wait no longer. */
+bool rt__batch_is_due(const RtLoop *loop);
+/* True if the running fiber's request went with others; it slept until it was done. */
+bool rt__batch_run(RtLoop *loop, RtIo *io);

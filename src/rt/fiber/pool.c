@@ -137,7 +137,7 @@ rt__fiber_io(RtProcess *process, RtIo *io)
 {
     RtLoop *loop = rt__self()->loop;
     if (io->op > RT_IO_RESOLVE || io->op == RT_IO_STAT_FD || io->op == RT_IO_UNLOCK) {
-        process->sys->io(process, io); /* Never waits. */
+        if (!rt__batch_run(loop, io)) process->sys->io(process, io); /* Never waits. */
         return;
     }
     if (LIKELY(io->injected == 0) && read_at_once(io)) return;

@@ -150,7 +150,27 @@ rt__reg_touch(const RtReg *reg)
 }
 
 void
-rt__reg_event(RtReg *reg, u32 events)
+rt__reg_touch_request(const RtReg *reg)
+{
+    const RtFiber *fiber = reg->waiter[0];
+    if (fiber == NULL || fiber->io == NULL) return;
+    rt__fiber_touch(fiber);
+    __builtin_prefetch(fiber->io, 1);
+    __builtin_prefetch((const char *)fiber->io + 64, 1);
+}
+
+/* True if the fiber that waits to read left its request for the loop to carry out. */
+static bool
+request_take(RtReg *reg)
+{
+    RtFiber *fiber = reg->waiter[0];
+    if (fiber == NULL || fiber->io == NULL || fiber->state != RT_FIBER_SLEEPING) return false;
+    rt__batch_add(reg->loop, fiber);
+    return true;
+}
+
+void
+rt__reg_event(RtReg *reg, u32 events, bool has_company)
 {
     u32 ready = 0;
     if (events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) ready |= RT_SOCKET_READABLE;
@@ -160,7 +180,8 @@ rt__reg_event(RtReg *reg, u32 events)
         /* For the new fiber, which tries first; not left for a later wait. */
         ready &= ~RT_SOCKET_READABLE;
         idle_start(reg);
-    }
+    } else if ((ready & RT_SOCKET_READABLE) && has_company && request_take(reg))
+        ready &= ~RT_SOCKET_READABLE;
     /* seq_cst on both sides: either the waiter sees the bits, or it is seen here. */
     atomic_fetch_or(&reg->ready.atom, ready);
     if (rt_load(&reg->is_over) && rt_load(&reg->is_watched))
@@ -272,16 +293,18 @@ ready_take(RtPoint *point, RtReg *reg, u32 what)
 
 /* A fiber of the reg's own loop, alone in its direction. */
 static Err
-wait_here(RtPoint *point, RtReg *reg, u32 what, u64 deadline_ns, u32 *ready_out)
+wait_here(RtPoint *point, RtReg *reg, u32 what, u64 deadline_ns, RtIo *io, u32 *ready_out)
 {
     RtTask *task = rt__self();
     RtFiber *fiber = task->owner;
     if (what & RT_SOCKET_READABLE) reg->waiter[0] = fiber;
     if (what & RT_SOCKET_WRITABLE) reg->waiter[1] = fiber;
     fiber->waits_for = point;
+    fiber->io = io;
     Err err = OK;
     for (;;) {
         *ready_out = ready_take(point, reg, what);
+        if (fiber->io != io) *ready_out |= RT_SOCKET_READABLE; /* It has been carried out. */
         if (*ready_out != 0) break;
         if (rt_task_is_cancelled(task)) {
             err = ERR_INTERRUPT;
@@ -296,6 +319,7 @@ wait_here(RtPoint *point, RtReg *reg, u32 what, u64 deadline_ns, u32 *ready_out)
     if (what & RT_SOCKET_READABLE) reg->waiter[0] = NULL;
     if (what & RT_SOCKET_WRITABLE) reg->waiter[1] = NULL;
     fiber->waits_for = NULL;
+    fiber->io = NULL;
     return err;
 }
 
@@ -314,15 +338,17 @@ wait_parked(RtPoint *point, RtReg *reg, u32 what, u64 deadline_ns, u32 *ready_ou
 }
 
 Err
-rt__reg_wait(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out)
+rt__reg_wait(RtPoint *point, u32 what, u64 deadline_ns, RtIo *io, u32 *ready_out)
 {
     RtReg *reg;
     Err err = reg_of(point, &reg);
     if (err != OK) return err;
     bool is_taken = ((what & RT_SOCKET_READABLE) && reg->waiter[0] != NULL) ||
                     ((what & RT_SOCKET_WRITABLE) && reg->waiter[1] != NULL);
-    if (LIKELY(reg->loop == rt__self()->loop && !is_taken))
-        return wait_here(point, reg, what, deadline_ns, ready_out);
+    if (LIKELY(reg->loop == rt__self()->loop && !is_taken)) {
+        if (reg->loop->batch == NULL) io = NULL;
+        return wait_here(point, reg, what, deadline_ns, io, ready_out);
+    }
     return wait_parked(point, reg, what, deadline_ns, ready_out);
 }
 

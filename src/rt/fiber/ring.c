@@ -6,8 +6,9 @@
  * because the caller waits for each of them.  Never more requests in flight than the completion
  * queue holds; beyond that, and for everything else, the pool serves.
  */
+#include "rt/fiber/ring_impl.h"
+
 #include <errno.h>
-#include <linux/io_uring.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -15,22 +16,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "rt/fiber/loop_impl.h"
-
 #define ENTRIES 128
-
-struct RtRing {
-    int fd;
-    u32 in_flight, in_flight_max;
-    void *rings; /* Submission and completion queue share one mapping. */
-    size_t rings_bytes;
-    struct io_uring_sqe *sqes;
-    size_t sqes_bytes;
-    _Atomic u32 *sq_head, *sq_tail, *cq_head, *cq_tail;
-    u32 *sq_array;
-    u32 sq_mask, cq_mask, sq_entries;
-    struct io_uring_cqe *cqes;
-};
 
 /* Older kernels have rings that lose or corrupt writes in corner cases: not for a database. */
 static bool
@@ -83,24 +69,36 @@ ring_limit_workers(const RtRing *ring, u32 loops)
 }
 
 Err
-rt__ring_new(RtLoop *loop, RtRing **ring_out)
+rt__ring_open(u32 entries, u32 flags, RtRing **ring_out)
 {
-    struct io_uring_params params = {0};
+    struct io_uring_params params = {.flags = flags};
     *ring_out = NULL;
     if (!kernel_is_fit()) return ERR_UNSUPPORTED;
     RtRing *ring = MEM_NEW(RtRing);
     if (ring == NULL) return ERR_NOMEM;
-    ring->fd = (int)syscall(SYS_io_uring_setup, ENTRIES, &params);
+    ring->fd = (int)syscall(SYS_io_uring_setup, entries, &params);
     u32 needed = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP;
     Err err = ring->fd >= 0 && (params.features & needed) == needed ? ring_map(ring, &params)
                                                                     : ERR_UNSUPPORTED;
-    if (err == OK) {
-        struct epoll_event event = {.events = EPOLLIN, .data.ptr = &loop->ring};
-        if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, ring->fd, &event) != 0) err = ERR_LIMIT;
-    }
     if (err != OK) {
         rt__ring_free(ring);
         return err;
+    }
+    *ring_out = ring;
+    return OK;
+}
+
+Err
+rt__ring_new(RtLoop *loop, RtRing **ring_out)
+{
+    RtRing *ring;
+    *ring_out = NULL;
+    Err err = rt__ring_open(ENTRIES, 0, &ring);
+    if (err != OK) return err;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &loop->ring};
+    if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, ring->fd, &event) != 0) {
+        rt__ring_free(ring);
+        return ERR_LIMIT;
     }
     ring_limit_workers(ring, loop->all->count);
     *ring_out = ring;

@@ -380,8 +380,9 @@ rt__net_keep(RtPoint *point)
 }
 
 Err
-rt__net_wait(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out)
+rt__net_wait(RtPoint *point, u32 what, u64 deadline_ns, RtIo *io, u32 *ready_out)
 {
+    (void)io;
     SimSocket *at = socket_of(point->fd);
     RtTask *task = rt__self();
     for (;;) {

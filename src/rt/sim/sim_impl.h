@@ -176,7 +176,7 @@ void rt__net_free(SimNet *net);
 void rt__net_process_gone(SimNet *net, RtSimProcess *process);
 void rt__net_io(RtSimProcess *process, RtIo *io);
 Err rt__net_keep(RtPoint *point);
-Err rt__net_wait(RtPoint *point, u32 what, u64 deadline_ns, u32 *ready_out);
+Err rt__net_wait(RtPoint *point, u32 what, u64 deadline_ns, RtIo *io, u32 *ready_out);
 Err rt__net_when_readable(RtPoint *point, u64 deadline_ns, RtTaskFn fn, void *arg);
 void rt__net_wake_idle(SimNet *net, RtSimProcess *process);
 u64 rt__net_next_event(const SimNet *net); /* RT_FOREVER: none. */
