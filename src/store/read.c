@@ -263,6 +263,13 @@ store_count(StoreTxn *txn, TreeId tree_id, u64 *rows_out)
         Err noted = ssi__note_range(txn, tree_id, NULL, NULL);
         if (noted != OK) return noted;
     }
+    u64 lsn;
+    bool is_gone = rt_load_acquire(&tree->gone) != 0;
+    if (LIKELY(!is_gone) && count_look(txn, tree, rows_out, &lsn)) {
+        txn__raise_dep(txn, lsn);
+        return txn__usable(txn);
+    }
+    *rows_out = 0;
     Err err = row_room(txn->store, &txn->got);
     if (err != OK) return txn__fail(txn, err, "out of memory");
     CountWalk walk;
@@ -278,7 +285,9 @@ store_count(StoreTxn *txn, TreeId tree_id, u64 *rows_out)
     }
     txn__raise_dep(txn, walk.lsn);
     *rows_out = walk.rows;
-    return txn__usable(txn);
+    err = txn__usable(txn);
+    if (err == OK) count_learn(txn, tree, walk.rows, walk.lsn);
+    return err;
 }
 
 u64

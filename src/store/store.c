@@ -303,6 +303,7 @@ store_free(Store *store)
     while (store->spare_txns != NULL) {
         StoreTxn *txn = store->spare_txns;
         store->spare_txns = txn->newer;
+        count_free(txn);
         buf_free(&txn->redo);
         buf_free(&txn->scratch);
         buf_free(&txn->got);

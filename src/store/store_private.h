@@ -11,6 +11,7 @@
 #include "rt/time.h"
 #include "store/store.h"
 #include "store/tree/btree.h"
+#include "store/txn/count.h"
 #include "store/txn/state.h"
 #include "store/version/map.h"
 
@@ -33,12 +34,13 @@ typedef struct Tree {
     TreeId id;
     u8 kind; /* StoreTreeKind */
     Btree map;
-    RtU32 gone;       /* Its pages are free; readers find nothing. */
-    RtU64 slots;      /* Entries, tombstones too. */
-    RtU64 number;     /* Highest number handed out, biased so that 0 is I64_MIN. */
-    RtU32 key_holds;  /* Holds of its keys in the lock table; changes under the wait latch. */
-    RtU64 created_ts; /* 0 while its creator runs. */
-    RtU64 dropped_ts; /* 0, or when the drop was committed. */
+    RtU32 gone;         /* Its pages are free; readers find nothing. */
+    RtU64 slots;        /* Entries, tombstones too. */
+    RtU64 number;       /* Highest number handed out, biased so that 0 is I64_MIN. */
+    RtU32 key_holds;    /* Holds of its keys in the lock table; changes under the wait latch. */
+    RtU64 created_ts;   /* 0 while its creator runs. */
+    RtU64 dropped_ts;   /* 0, or when the drop was committed. */
+    RowCount row_count; /* Commit latch. */
 } Tree;
 
 /* ---- locks by name ---- */
@@ -86,8 +88,10 @@ struct StoreTxn {
     u64 redo_done; /* Bytes of the redo stream that have gone ahead. */
     size_t redo_taken; /* So many at the start of `redo` have, too: only while pieces go. */
     Buf scratch;       /* A page, to rebuild leaves in. */
-    Buf got;           /* What store_get() hands out. */
-    Buf got_newest;    /* What store_get_newest() hands out. */
+    BeforeArena images;
+    CountChanges counts;
+    Buf got;        /* What store_get() hands out. */
+    Buf got_newest; /* What store_get_newest() hands out. */
 
     /* Live transactions by age of snapshot; txns latch. */
     StoreTxn *older, *newer;

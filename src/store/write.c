@@ -176,6 +176,9 @@ store_tree_create(StoreTxn *txn, StoreTreeKind kind, TreeId *tree_out)
     if (err != OK) {
         return txn__fail(txn, err, err == ERR_LIMIT ? "too many trees" : "out of memory");
     }
+    rt_latch_acquire(&store->commit_latch);
+    tree->row_count.is_known = true; /* No rows. */
+    rt_latch_release(&store->commit_latch);
     note_tree(txn, UNDO_TREE_CREATE, id, (u8)kind);
     *tree_out = id;
     return OK;

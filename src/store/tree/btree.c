@@ -246,7 +246,7 @@ btree_leaf_latch(Btree *tree, Slice key, u32 need_bytes, PageView *view_out)
     for (;;) {
         Err err = btree__descend_latch(tree, key, 0, view_out);
         if (err != OK) return err;
-        if (need_bytes == 0 || node_room(btree_node(tree, view_out)) >= need_bytes) return OK;
+        if (need_bytes == 0 || node_takes(btree_node(tree, view_out), need_bytes)) return OK;
         pool_unlatch(view_out, false, false);
         rt_mutex_lock(&tree->structure);
         err = btree__split(tree, 0, key, need_bytes);

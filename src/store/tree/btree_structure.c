@@ -126,8 +126,8 @@ split_found(Btree *tree, u8 level, Slice key, u32 need_bytes, bool of_root, Spli
         Err err = btree__descend_latch(tree, key, level, &view);
         if (err != OK) return err;
         Node node = btree_node(tree, &view);
-        if (node_room(node) >= need_bytes || node_head(node)->count < 2) {
-            bool hopeless = node_room(node) < need_bytes;
+        if (node_takes(node, need_bytes) || node_head(node)->count < 2) {
+            bool hopeless = !node_takes(node, need_bytes);
             pool_unlatch(&view, false, false);
             return hopeless ? ERR_TOOBIG : OK;
         }

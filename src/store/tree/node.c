@@ -304,6 +304,23 @@ node_room(Node node)
     return head->heap_start - slots_end(head) + head->heap_garbage;
 }
 
+/* Collecting pays when it yields this part of a page, or when a split would not help. */
+#define GARBAGE_PART 8u
+
+static inline bool
+collecting_pays(Node node, u32 garbage)
+{
+    return garbage >= node.bytes / GARBAGE_PART || node_head(node)->count < 2;
+}
+
+bool
+node_takes(Node node, u32 bytes)
+{
+    const NodeHead *head = node_head(node);
+    if (head->heap_start - slots_end(head) >= bytes) return true;
+    return node_room(node) >= bytes && collecting_pays(node, head->heap_garbage);
+}
+
 static inline bool
 is_leaf(const NodeHead *head)
 {
@@ -347,7 +364,8 @@ compact(Node node, u8 *scratch)
     head->heap_garbage = 0;
 }
 
-/* Make sure of `slot_bytes` behind the slots and `heap_bytes` before the heap.  False: no room. */
+/* Make sure of `slot_bytes` behind the slots and `heap_bytes` before the heap, collecting garbage
+   if need be and if that pays.  False: no room. */
 static bool
 secure(Node node, u32 slot_bytes, u32 heap_bytes, u8 *scratch)
 {
@@ -355,6 +373,7 @@ secure(Node node, u32 slot_bytes, u32 heap_bytes, u8 *scratch)
     u32 need = slot_bytes + heap_bytes;
     if (head->heap_start - slots_end(head) >= need) return true;
     if (node_room(node) < need + 8) return false; /* 8: alignment of the table. */
+    if (!collecting_pays(node, head->heap_garbage)) return false;
     compact(node, scratch);
     return head->heap_start - slots_end(head) >= need;
 }
@@ -412,7 +431,10 @@ replace_longer(Node node, NodeSlot *slot, Slice value, u8 *scratch)
     u32 old_bytes = rest + slot->value_bytes, new_bytes = rest + (u32)value.bytes;
     u8 key_rest[STORE_KEY_BYTES_MAX];
     bool fits = head->heap_start - slots_end(head) >= new_bytes;
-    if (!fits && node_room(node) + old_bytes < new_bytes + 8) return false;
+    if (!fits) {
+        if (node_room(node) + old_bytes < new_bytes + 8) return false;
+        if (!collecting_pays(node, head->heap_garbage + old_bytes)) return false;
+    }
     memcpy(key_rest, node.p + slot->at, rest);
     head->heap_garbage += old_bytes;
     if (!fits) {
@@ -798,7 +820,10 @@ writers_grow(Node node, u8 *scratch)
     NodeHead *head = node_head(node);
     u32 room = head->writers_room == 0 ? 4 : MIN_OF(head->writers_room * 2u, NODE_WRITERS_MAX);
     if (room == head->writers_room) return false;
-    if (!secure(node, 0, room * 8 + 8, scratch)) return false;
+    if (head->heap_start - slots_end(head) < room * 8 + 8) {
+        if (node_room(node) < room * 8 + 16) return false;
+        compact(node, scratch); /* Seldom, and worth it: without a table every slot asks. */
+    }
     u32 at = (head->heap_start - room * 8) & ~7u;
     u32 old_bytes = head->writers_room * 8u;
     memset(node.p + at, 0, room * 8);

@@ -135,6 +135,12 @@ Slice node_read_value(Node node, u32 slot);
 
 /* Bytes that may still be added, garbage collected. */
 u32 node_room(Node node);
+/*
+ * Would an entry of `bytes` (slot, key, value; 16 to spare) be taken?  Garbage is collected only
+ * when there is enough of it: a full leaf whose rows grow would else be rebuilt for each of them,
+ * so it says no, and is split.
+ */
+bool node_takes(Node node, u32 bytes);
 /* Put a new entry at the slot that node_find() gave.  False: no room, unchanged. */
 MUST_CHECK bool
 node_insert(Node node, u32 slot, Slice key, Slice value, u8 writer, u8 flags, u8 *scratch);

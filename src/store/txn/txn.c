@@ -261,6 +261,8 @@ txn_release(StoreTxn *txn)
     ASSERT(txn->holds == NULL);
     txn->state = NULL;
     txn->mark_last = 0;
+    before_arena_end(&txn->images);
+    count_reset(txn);
     err_clear(&txn->error);
     buffer_trim(&txn->got);
     buffer_trim(&txn->got_newest);
@@ -363,6 +365,7 @@ commit_publish(StoreTxn *txn, u64 lsn)
     store->queue_newest = state;
     rt_fetch_add(&store->queue_length, 1);
     if (UNLIKELY(state->makes_trees)) date_trees(store, state, ts);
+    count_publish(txn, ts, full ? lsn : 0);
     rt_store_release(&state->status, ts);
     rt_store_release(&store->last, ts);
     rt_fetch_add(&store->change_number, 1);

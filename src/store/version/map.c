@@ -203,17 +203,84 @@ cost_of(const Before *before)
     return sizeof(Before) + 16 + before->key_bytes + (u64)before->value_bytes;
 }
 
-Before *
-before_new(VersionMap *map, TreeId tree, u64 hash, Slice key, Slice image)
+/* ---- memory of Befores ---- */
+
+#define CHUNK_BYTES   ((u32)16 << 10)
+#define CHUNK_HELD    ((u32)1 << 30)
+#define CHUNK_SINGLES 8u /* A transaction that makes no more should not hold a chunk. */
+
+/* Those in a chunk and its arena keep it: `live` is CHUNK_HELD less what was freed while the arena
+   fills it, then the number of those that live. */
+struct BeforeChunk {
+    RtU32 live;
+    u32 used; /* Bytes, from the start of the chunk. */
+    u32 given;
+};
+
+static void
+chunk_release(BeforeChunk *chunk, u32 count)
 {
-    Before *before = (Before *)mem_alloc(sizeof(Before) + key.bytes + image.bytes);
-    if (before == NULL) return NULL;
+    if (rt_fetch_sub(&chunk->live, count) == count) mem_free(chunk);
+}
+
+void
+before_arena_end(BeforeArena *arena)
+{
+    if (arena->chunk != NULL) chunk_release(arena->chunk, CHUNK_HELD - arena->chunk->given);
+    *arena = (BeforeArena){0};
+}
+
+/* The fields, and the bytes. */
+static ALWAYS_INLINE void
+before_fill(VersionMap *map, Before *before, TreeId tree, u64 hash, Slice key, Slice image)
+{
     *before = (Before){
         .hash = hash, .tree = tree, .key_bytes = (u16)key.bytes, .value_bytes = (u32)image.bytes};
     if (key.bytes > 0) memcpy(before->bytes, key.p, key.bytes);
     if (image.bytes > 0) memcpy(before->bytes + key.bytes, image.p, image.bytes);
     rt_fetch_add(&map->befores, 1);
     rt_fetch_add(&map->bytes, cost_of(before));
+}
+
+Before *
+before_new(VersionMap *map, TreeId tree, u64 hash, Slice key, Slice image)
+{
+    Before *before = (Before *)mem_alloc(sizeof(Before) + key.bytes + image.bytes);
+    if (before != NULL) before_fill(map, before, tree, hash, key, image);
+    return before;
+}
+
+static bool
+chunk_start(BeforeArena *arena)
+{
+    BeforeChunk *chunk = (BeforeChunk *)mem_alloc(CHUNK_BYTES);
+    if (chunk == NULL) return false;
+    *chunk = (BeforeChunk){.used = (u32)ALIGN_UP(sizeof(BeforeChunk), 8)};
+    rt_store_relaxed(&chunk->live, CHUNK_HELD);
+    if (arena->chunk != NULL) chunk_release(arena->chunk, CHUNK_HELD - arena->chunk->given);
+    arena->chunk = chunk;
+    return true;
+}
+
+Before *
+before_new_in(BeforeArena *arena, VersionMap *map, TreeId tree, u64 hash, Slice key, Slice image)
+{
+    size_t bytes = ALIGN_UP(sizeof(Before) + key.bytes + image.bytes, 8);
+    if (UNLIKELY(arena->singles < CHUNK_SINGLES || bytes > CHUNK_BYTES / 4)) {
+        arena->singles++;
+        return before_new(map, tree, hash, key, image);
+    }
+    BeforeChunk *chunk = arena->chunk;
+    if (UNLIKELY(chunk == NULL || CHUNK_BYTES - chunk->used < bytes)) {
+        if (!chunk_start(arena)) return NULL;
+        chunk = arena->chunk;
+    }
+    u32 at = chunk->used;
+    Before *before = (Before *)(void *)((u8 *)chunk + at);
+    chunk->used = at + (u32)bytes;
+    chunk->given++;
+    before_fill(map, before, tree, hash, key, image);
+    before->chunk_at = at;
     return before;
 }
 
@@ -223,8 +290,14 @@ before_free(VersionMap *map, Before *before)
     if (before == NULL) return;
     rt_fetch_sub(&map->befores, 1);
     rt_fetch_sub(&map->bytes, cost_of(before));
-    mem_free(before);
+    if (before->chunk_at == 0) {
+        mem_free(before);
+    } else {
+        chunk_release((BeforeChunk *)(void *)((u8 *)before - before->chunk_at), 1);
+    }
 }
+
+/* ---- lists ---- */
 
 void
 before_append(TxnState *state, Before *before)

@@ -40,6 +40,7 @@ struct Before {
     u64 undone; /* Epoch of the undoing, once UNDONE. */
     TreeId tree;
     u32 value_bytes;
+    u32 chunk_at; /* In its chunk; 0: its memory is its own. */
     u16 key_bytes;
     u8 slot_flags; /* NODE_SLOT_TOMBSTONE, NODE_SLOT_LONG of the image. */
     RtU8 flags;    /* BEFORE_*; changes under the stripe's latch. */
@@ -120,6 +121,22 @@ void version_unlink(VersionMap *map, Before *before);
    NULL: out of memory. */
 Before *before_new(VersionMap *map, TreeId tree, u64 hash, Slice key, Slice image);
 void before_free(VersionMap *map, Before *before);
+
+/*
+ * Where a transaction that makes many gets them: a chunk at a time, which goes with the last of
+ * its Befores.  Used by the transaction's task; what it gave may be freed by anybody.
+ */
+typedef struct BeforeChunk BeforeChunk;
+typedef struct BeforeArena {
+    BeforeChunk *chunk; /* Being filled; NULL: none. */
+    u32 singles;        /* Made so far without a chunk. */
+} BeforeArena;
+
+/* before_new(), from the arena when it has made a few. */
+Before *
+before_new_in(BeforeArena *arena, VersionMap *map, TreeId tree, u64 hash, Slice key, Slice image);
+/* Nothing more comes: the transaction ends. */
+void before_arena_end(BeforeArena *arena);
 
 /* The creator's list. */
 void before_append(TxnState *state, Before *before);

@@ -177,11 +177,14 @@ row_undo_entry(StoreTxn *txn, const UndoEntry *entry, Undoing *u, bool *keep_out
         page_op_touch(&op, &u->view);
         *keep_out = rt_load_acquire(&state->pins) > 0;
         *epoch_out = op.epoch;
+        u16 live = node_head(u->node)->live;
         if (before == NULL) {
             gone = insert_undo(u, rt_load_relaxed(&state->id), op.epoch);
         } else if (!before_is(before, BEFORE_UNDONE)) {
             before_undo(u, before, op.epoch);
         }
+        i64 rows = (i64)node_head(u->node)->live - live;
+        if (rows != 0) count_note(txn, u->tree, rows);
         undo_pop(&state->undo, *keep_out, op.epoch);
         pool_unlatch(&u->view, true, true);
         page_op_end(&op);

@@ -173,7 +173,8 @@ image_make(const RowTry *t)
     bool dead = (slot->flags & NODE_SLOT_TOMBSTONE) != 0;
     Slice image = dead ? SLICE_NONE : node_read_value(t->node, t->slot);
     VersionMap *map = &w->txn->store->versions;
-    Before *before = before_new(map, w->tree->id, w->hash, w->key, image);
+    BeforeArena *arena = &w->txn->images;
+    Before *before = before_new_in(arena, map, w->tree->id, w->hash, w->key, image);
     if (before == NULL) return NULL;
     before->slot_flags = slot->flags & (NODE_SLOT_TOMBSTONE | NODE_SLOT_LONG);
     before->writer = t->seen.state == NULL ? 0 : t->writer;
@@ -330,6 +331,7 @@ change(RowTry *t, TryNext *next_out, bool *changed_out)
             before_mark_new(plan.before, BEFORE_MARKER);
         }
     }
+    u16 live = node_head(t->node)->live;
     if (!slot_put(t, writer)) {
         before_free(&store->versions, plan.before);
         t->need = btree_need_bytes(w->key, w->value);
@@ -338,6 +340,8 @@ change(RowTry *t, TryNext *next_out, bool *changed_out)
         goto done;
     }
     note_write(t, &plan, op.epoch);
+    i64 rows = (i64)node_head(t->node)->live - live;
+    if (rows != 0) count_note(txn, w->tree, rows);
     if (!t->exact) rt_fetch_add(&w->tree->slots, 1);
     w->verdict = STORE_DONE;
     w->written = true;
@@ -413,6 +417,7 @@ prepare(RowWrite *w)
     if (err == OK) err = version_prepare(&txn->store->versions);
     if (err == OK) err = redo_reserve(txn, w->key.bytes + w->content.bytes);
     if (err == OK) err = row_room(txn->store, &txn->scratch);
+    if (err == OK && UNLIKELY(txn->counts.count == txn->counts.room)) err = count_reserve(txn);
     return err == OK ? OK : txn__fail(txn, err, "out of memory");
 }
 

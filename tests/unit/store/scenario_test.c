@@ -385,6 +385,54 @@ long_values_come_and_go(void)
     return good;
 }
 
+static u64
+count_of(StoreTxn *txn, TreeId tree)
+{
+    u64 rows;
+    assert_int_equal(store_count(txn, tree, &rows), OK);
+    return rows;
+}
+
+/* The number of rows is kept by the tree for what is committed now; an older snapshot, and who has
+   written itself, have other numbers. */
+static bool
+counts_belong_to_their_snapshot(void)
+{
+    Store *store = kit_open_memory();
+    TreeId tree;
+    StoreTxn *txn = kit_begin(store, STORE_SNAPSHOT);
+    assert_int_equal(store_tree_create(txn, STORE_TREE_BYTES, &tree), OK);
+    kit_put(txn, tree, "a", "1", STORE_PUT_INSERT);
+    kit_put(txn, tree, "b", "1", STORE_PUT_INSERT);
+    bool good = count_of(txn, tree) == 2;
+    kit_commit(txn);
+    StoreTxn *old = kit_begin(store, STORE_SNAPSHOT);
+    txn = kit_begin(store, STORE_SNAPSHOT);
+    kit_put(txn, tree, "a", "2", STORE_PUT_UPDATE);
+    kit_put(txn, tree, "c", "1", STORE_PUT_INSERT);
+    StoreMark mark = store_txn_mark(txn);
+    kit_put(txn, tree, "d", "1", STORE_PUT_INSERT);
+    kit_delete(txn, tree, "d");
+    kit_put(txn, tree, "e", "1", STORE_PUT_INSERT);
+    kit_delete(txn, tree, "a");
+    good = good && count_of(txn, tree) == 3 && count_of(old, tree) == 2;
+    store_txn_undo_to(txn, mark);
+    good = good && count_of(txn, tree) == 3 && count_of(old, tree) == 2;
+    kit_put(txn, tree, "f", "1", STORE_PUT_INSERT);
+    good = good && count_of(txn, tree) == 4 && count_of(old, tree) == 2;
+    kit_commit(txn);
+    StoreTxn *fresh = kit_begin(store, STORE_SNAPSHOT);
+    txn = kit_begin(store, STORE_SNAPSHOT);
+    kit_delete(txn, tree, "b");
+    store_txn_rollback(txn);
+    good = good && count_of(old, tree) == 2 && count_of(fresh, tree) == 4;
+    store_txn_rollback(fresh);
+    store_txn_rollback(old);
+    kit_check(store);
+    store_close(store);
+    return good;
+}
+
 /* ---- running them ---- */
 
 typedef bool (*Story)(void);
@@ -401,6 +449,7 @@ static const Story stories[] = {
     snapshots_keep_what_they_need,
     a_queue_grows_no_graveyard,
     long_values_come_and_go,
+    counts_belong_to_their_snapshot,
 };
 
 static void
@@ -435,8 +484,9 @@ planted_rules_matter(void **state)
         {130, rollback_restores_the_writer},                /* An undone row counts as settled. */
         {132, no_image_is_not_visible},                     /* No image means visible. */
         {133, deleting_an_own_insert_keeps_the_row_locked}, /* Deleting it removes the slot. */
-        {134, doomed_rows_stay_undone},       /* Nobody remembers that a row was undone. */
-        {135, snapshots_keep_what_they_need}, /* Pruning asks the oldest snapshot only. */
+        {134, doomed_rows_stay_undone},         /* Nobody remembers that a row was undone. */
+        {135, snapshots_keep_what_they_need},   /* Pruning asks the oldest snapshot only. */
+        {136, counts_belong_to_their_snapshot}, /* The number of now is everybody's. */
     };
     for (u32 i = 0; i < COUNT_OF(rules); i++) {
         plant_set(rules[i].plant, true);
