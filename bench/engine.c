@@ -27,5 +27,7 @@ engine_load(Engine *engine, const char *name, const char *path)
     } while (0);
     ENGINE_FUNCTIONS(X)
 #undef X
+    void *address = dlsym(engine->handle, "sqlite3_carray_bind");
+    memcpy(&engine->carray_bind, &address, sizeof(address));
     return is_whole;
 }

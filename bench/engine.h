@@ -57,6 +57,8 @@ typedef struct Engine {
 #define X(function, result, arguments) result(*function) arguments;
     ENGINE_FUNCTIONS(X)
 #undef X
+    /* NULL where the library was built without it. */
+    int (*carray_bind)(sqlite3_stmt *, int, void *, int, int, void (*)(void *));
 } Engine;
 
 /* False, with a message on stderr, if the library or one of the functions is missing. */
