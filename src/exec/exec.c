@@ -11,10 +11,9 @@
 
 #include "exec/exec__write.h"
 #include "exec/node.h"
-#include "exec/rowbuf.h"
 #include "exec/scan.h"
 #include "exec/short.h"
-#include "exec/spill.h"
+#include "exec/spool.h"
 #include "rt/process.h"
 #include "rt/task.h"
 
@@ -96,9 +95,11 @@ open_parts(Exec *exec)
         err = exec__node_open(exec, plan->write->source, &source);
     }
     if (err == OK && plan->write != NULL) {
-        exec->returning = ARENA_NEW(&exec->arena, RowBuf);
+        exec->returning = ARENA_NEW(&exec->arena, RowSpool);
+        exec->returning_reader = ARENA_NEW(&exec->arena, SpoolReader);
+        if (exec->returning_reader == NULL) exec->returning = NULL;
         if (exec->returning == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
-        exec__rowbuf_init(exec, exec->returning, plan->column_count);
+        exec__spool_init(exec, exec->returning, plan->column_count);
         err = exec__write_open(exec);
     }
     return err;
@@ -150,8 +151,11 @@ exec_close(Exec *exec)
     }
     exec__in_set_free(exec->sets);
     exec__short_close(exec->chain);
+    if (exec->returning != NULL) {
+        exec__spool_close(exec, exec->returning_reader);
+        exec__spool_free(exec, exec->returning);
+    }
     exec__spill_close(exec);
-    if (exec->returning != NULL) exec__rowbuf_free(exec->returning);
     arena_free(&exec->pinned);
     arena_free(&exec->row_arena);
     arena_free(&exec->run_arena);
@@ -218,7 +222,7 @@ exec_start(Exec *exec, StoreTxn *const *txn_by_database, const Cell *params, u32
     exec->batch_next = 0;
     exec->want = exec->env->batch_rows != 0 ? exec->env->batch_rows : 1;
     exec->written = false;
-    exec->returning_next = 0;
+    if (exec->returning != NULL) exec__spool_rewind(exec->returning_reader);
     if (exec->chain != NULL) {
         exec__short_start(exec->chain); /* The operators are not touched unless it declines. */
     } else if (exec->root != NULL) {
@@ -387,12 +391,14 @@ write_step(Exec *exec, bool *row_out)
         if (err != OK) return run_fail(exec, err);
         exec->written = true;
     }
-    if (exec->returning_next == exec->returning->rows) {
+    const Cell *row;
+    Err err = exec__spool_row(exec, exec->returning, exec->returning_reader, &row);
+    if (err != OK) return run_fail(exec, exec__fail(exec, err, NULL));
+    if (row == NULL) {
         exec->ended = true;
         return OK;
     }
-    memcpy(exec->row, exec__rowbuf_row(exec->returning, exec->returning_next++),
-           exec->plan->column_count * sizeof(Cell));
+    memcpy(exec->row, row, exec->plan->column_count * sizeof(Cell));
     *row_out = true;
     return OK;
 }
@@ -452,7 +458,10 @@ exec_reset(Exec *exec)
     }
     if (exec->plan->write != NULL) {
         exec__write_reset(exec);
-        exec__rowbuf_clear(exec->returning);
+        if (exec__spool_count(exec->returning) > 0) {
+            exec__spool_close(exec, exec->returning_reader);
+            exec__spool_clear(exec, exec->returning);
+        }
     }
     for (u32 i = 0; i < exec->plan->node_count; i++) {
         if (exec->node[i] != NULL) exec__node_reset(exec, exec->node[i]);
@@ -505,7 +514,7 @@ exec__subs_forget(Exec *exec)
 Err
 exec__returning_push(Exec *exec, const Cell *row)
 {
-    Err err = exec__rowbuf_add(exec->returning, row);
+    Err err = exec__spool_add(exec, exec->returning, row);
     return err == OK ? OK : exec__fail(exec, err, NULL);
 }
 

@@ -94,8 +94,8 @@ struct Exec {
     struct ExecShort *chain; /* The short path; NULL: the plan has another shape. */
 
     /* RETURNING rows. */
-    struct RowBuf *returning;
-    u32 returning_next;
+    struct RowSpool *returning;
+    struct SpoolReader *returning_reader;
 };
 
 /* ---- shared helpers of the read side ---- */

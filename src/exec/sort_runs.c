@@ -21,7 +21,6 @@ sources_close(Exec *exec, SortRuns *runs)
         exec__reader_free(exec, &runs->source[i].reader);
     }
     runs->heap_count = 0;
-    runs->opened = false;
     runs->fresh = false;
 }
 
@@ -59,6 +58,10 @@ exec__runs_begin(Exec *exec, SortRuns *runs)
         if (bigger == NULL) return ERR_NOMEM;
         runs->run = bigger;
         runs->capacity = capacity;
+        /* Those of exec__runs_join() are being read: source i reads run i. */
+        for (u32 i = 0; i < MIN_OF(runs->source_capacity, runs->count); i++) {
+            runs->source[i].reader.run = &bigger[i];
+        }
     }
     runs->run[runs->count] = (SpillRun){0};
     runs->writer.run = &runs->run[runs->count++];
@@ -179,8 +182,8 @@ sources_open(Exec *exec, SortRuns *runs, u32 first, u32 count)
     return err;
 }
 
-static Err
-merged_next(Exec *exec, SortRuns *runs, Slice *key_out, Slice *row_out, bool *found_out)
+Err
+exec__runs_peek(Exec *exec, SortRuns *runs, Slice *key_out, Slice *row_out, bool *found_out)
 {
     if (!runs->fresh && runs->heap_count > 0) {
         u32 top = runs->heap[0];
@@ -190,12 +193,20 @@ merged_next(Exec *exec, SortRuns *runs, Slice *key_out, Slice *row_out, bool *fo
         if (!found) top = runs->heap[--runs->heap_count];
         if (runs->heap_count > 0) heap_down(runs, top);
     }
-    runs->fresh = false;
+    runs->fresh = true;
     *found_out = runs->heap_count > 0;
     if (!*found_out) return OK;
     *key_out = runs->source[runs->heap[0]].key;
     *row_out = runs->source[runs->heap[0]].row;
     return OK;
+}
+
+Err
+exec__runs_next(Exec *exec, SortRuns *runs, Slice *key_out, Slice *row_out, bool *found_out)
+{
+    Err err = exec__runs_peek(exec, runs, key_out, row_out, found_out);
+    exec__runs_pass(runs);
+    return err;
 }
 
 /* The runs [first, first + count) become run number `to`, which is one of them or before them. */
@@ -208,7 +219,7 @@ merge_into(Exec *exec, SortRuns *runs, u32 first, u32 count, u32 to)
     Err err = sources_open(exec, runs, first, count);
     while (err == OK && found) {
         Slice key, row;
-        err = merged_next(exec, runs, &key, &row, &found);
+        err = exec__runs_next(exec, runs, &key, &row, &found);
         if (err == OK && found) err = exec__runs_put(exec, runs, key, row);
     }
     if (err == OK) err = exec__run_flush(exec, &runs->writer);
@@ -234,13 +245,46 @@ exec__runs_merge(Exec *exec, SortRuns *runs)
         runs->count = to;
     }
     exec__writer_free(exec, &runs->writer);
-    runs->opened = true;
     return sources_open(exec, runs, 0, runs->count);
 }
 
-Err
-exec__runs_next(Exec *exec, SortRuns *runs, Slice *key_out, Slice *row_out, bool *found_out)
+/* Everything that has not been given becomes one run. */
+static Err
+merge_open(Exec *exec, SortRuns *runs)
 {
-    ASSERT(runs->opened);
-    return merged_next(exec, runs, key_out, row_out, found_out);
+    SpillRun merged = {0};
+    bool found = true;
+    runs->writer.run = &merged;
+    Err err = OK;
+    while (err == OK && found) {
+        Slice key, row;
+        err = exec__runs_next(exec, runs, &key, &row, &found);
+        if (err == OK && found) err = exec__runs_put(exec, runs, key, row);
+    }
+    if (err == OK) err = exec__run_flush(exec, &runs->writer);
+    for (u32 i = 0; i < runs->count; i++) {
+        exec__run_free(exec, &runs->run[i]);
+    }
+    runs->run[0] = merged;
+    runs->count = 1;
+    return err == OK ? sources_open(exec, runs, 0, 1) : err;
+}
+
+Err
+exec__runs_join(Exec *exec, SortRuns *runs)
+{
+    u32 number = runs->count - 1;
+    Slice key, row;
+    bool found;
+    Err err = sources_reserve(runs, runs->count);
+    if (err == OK) err = exec__runs_peek(exec, runs, &key, &row, &found); /* The top is due. */
+    if (err != OK) return err;
+    MergeSource *source = &runs->source[number];
+    source->reader.consumes = true;
+    exec__reader_start(&source->reader, &runs->run[number], 0);
+    err = source_read(exec, runs, number, &found);
+    if (err == OK && found) heap_up(runs, number);
+    if (err != OK || runs->count <= exec__spill_ways(exec)) return err;
+    REACHED("exec: runs of a queue were merged");
+    return merge_open(exec, runs);
 }

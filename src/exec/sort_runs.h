@@ -32,7 +32,6 @@ struct SortRuns {
     u32 source_capacity;
     u32 *heap; /* Sources by their records, the first on top. */
     u32 heap_count;
-    bool opened;
     bool fresh; /* The top record has not been given yet. */
 };
 
@@ -49,6 +48,19 @@ MUST_CHECK Err exec__runs_end(Exec *exec, SortRuns *runs);
 
 /* All runs are complete: get ready to give the records in order.  They are given once. */
 MUST_CHECK Err exec__runs_merge(Exec *exec, SortRuns *runs);
+/*
+ * A merge that is never complete: take the run just written in among those being read.  What has
+ * not been given stays in order with it.
+ */
+MUST_CHECK Err exec__runs_join(Exec *exec, SortRuns *runs);
+/* The record that comes next, without passing it; and pass it.  Good until the next call. */
+MUST_CHECK Err exec__runs_peek(Exec *exec, SortRuns *runs, Slice *key_out, Slice *row_out,
+                               bool *found_out);
+static inline void
+exec__runs_pass(SortRuns *runs)
+{
+    runs->fresh = false;
+}
 /* The next record, good until the next call; *found_out false: the end. */
 MUST_CHECK Err exec__runs_next(Exec *exec, SortRuns *runs, Slice *key_out, Slice *row_out,
                                bool *found_out);

@@ -12,7 +12,8 @@
 #pragma once
 
 #include "exec/exec__write.h"
-#include "exec/rowbuf.h"
+#include "exec/sorter.h"
+#include "exec/spool.h"
 #include "exec/table_codec.h"
 
 /* What to do about a duplicate: a Conflict other than DEFAULT, or the DO UPDATE of an UPSERT. */
@@ -165,10 +166,11 @@ struct ExecWrite {
     Cell *value_row;
     u16 *not_null; /* [not_null_count] columns that a new row must fill. */
     u16 not_null_count;
-    RowBuf collected;
+    RowSpool collected;
     bool collected_ready;
-    bool joins;  /* UPDATE ... FROM: a target may come more than once; the last match counts. */
-    Buf targets; /* Then: rows of `collected` by key, each key once. */
+    bool joins;     /* UPDATE ... FROM: a target may come more than once; the last match counts. */
+    Sorter targets; /* Then: the rows by key, and */
+    RowBuf target[2];          /* the last match of the target at hand, and of the one before it. */
     StoreCursor *last;         /* For the last rowid. */
     bool last_bound;           /* To the transaction of this run. */
     u64 last_no;               /* *env->write_no when last_rowid was the table's; 0: unknown. */
@@ -178,7 +180,7 @@ struct ExecWrite {
     /* The present run. */
     bool running;
     bool use_collected;
-    u32 collected_at;
+    SpoolReader collected_reader; /* Without any source: its number alone. */
     u8 state;
     u8 op;                /* PlanWriteKind of the present row: UPSERT turns INSERT into UPDATE. */
     const WriteSet *sets; /* UPDATE: the list in force. */

@@ -122,7 +122,7 @@ as_rowid(const Cell *cell, i64 *rowid_out)
 Err
 write__direct_next(ExecWrite *w, const Cell **row_out, bool *found_out)
 {
-    *found_out = w->collected_at++ == 0;
+    *found_out = w->collected_reader.next++ == 0;
     *row_out = w->value_row;
     if (!*found_out) return OK;
     for (u32 i = 0; i < w->value_count; i++) {

@@ -21,7 +21,7 @@ write__host_open(ExecWrite *w)
     w->result = ARENA_NEW_ARRAY(arena, Cell, plan->returning_count + 1u);
     if (w->host_value == NULL || w->fresh.cell == NULL || w->result == NULL)
         return exec__fail(w->exec, ERR_NOMEM, NULL);
-    exec__rowbuf_init(w->exec, &w->collected, argc);
+    exec__spool_init(w->exec, &w->collected, argc);
     w->collected_ready = true;
     Err err = exec__compile_list(w->exec, plan->host_arg, argc, &w->host_arg);
     if (err != OK || plan->returning_count == 0) return err;
@@ -50,7 +50,7 @@ make_values(ExecWrite *w, const Cell *source)
 static Err
 collect(ExecWrite *w)
 {
-    exec__rowbuf_clear(&w->collected);
+    exec__spool_clear(w->exec, &w->collected);
     w->use_collected = true;
     for (;;) {
         const Cell *row;
@@ -59,7 +59,7 @@ collect(ExecWrite *w)
         arena_reset(&w->exec->row_arena);
         err = make_values(w, row);
         if (err != OK) return err;
-        err = exec__rowbuf_add(&w->collected, w->host_value);
+        err = exec__spool_add(w->exec, &w->collected, w->host_value);
         if (err != OK) return exec__fail(w->exec, err, NULL);
         err = exec__check(w->exec);
         if (err != OK) return err;
@@ -72,7 +72,7 @@ write__host_begin(ExecWrite *w)
     const ExecHooks *hooks = w->exec->env->hooks;
     w->running = true;
     w->use_collected = false;
-    w->collected_at = 0;
+    exec__spool_rewind(&w->collected_reader);
     w->rows = 0;
     w->fire.active = false;
     w->foreign_open = 0;
@@ -91,9 +91,8 @@ next_values(ExecWrite *w, const Cell **values_out)
 {
     *values_out = NULL;
     if (w->use_collected) {
-        if (w->collected_at < w->collected.rows)
-            *values_out = exec__rowbuf_row(&w->collected, w->collected_at++);
-        return OK;
+        Err err = exec__spool_row(w->exec, &w->collected, &w->collected_reader, values_out);
+        return err == OK ? OK : exec__fail(w->exec, err, NULL);
     }
     const Cell *row;
     Err err = exec__node_next(w->exec, w->plan->source, &row);

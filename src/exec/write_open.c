@@ -230,10 +230,28 @@ open_rows(ExecWrite *w)
         w->upsert_cell = ARENA_NEW_ARRAY(arena, Cell, 2 * cells);
         if (w->upsert_cell == NULL) return exec__fail(w->exec, ERR_NOMEM, NULL);
     }
-    exec__rowbuf_init(w->exec, &w->collected,
-                      w->plan->source == NULL ? 1 : w->plan->source->columns);
+    exec__spool_init(w->exec, &w->collected,
+                     w->plan->source == NULL ? 1 : w->plan->source->columns);
     w->collected_ready = true;
     return OK;
+}
+
+/* UPDATE ... FROM sorts its matches by the key of the target, which begins each row. */
+static Err
+open_targets(ExecWrite *w)
+{
+    const IndexDef *primary = w->table->primary_key;
+    u32 keys = primary == NULL ? 1 : primary->key_columns, columns = w->plan->source->columns;
+    PlanSortKey *key = ARENA_NEW_ARRAY(&w->exec->arena, PlanSortKey, keys);
+    if (key == NULL) return exec__fail(w->exec, ERR_NOMEM, NULL);
+    for (u32 i = 0; primary != NULL && i < keys; i++) {
+        key[i].collation = primary->column[i].collation;
+        key[i].desc = key[i].nulls_last = primary->column[i].desc;
+    }
+    exec__rowbuf_init(w->exec, &w->target[0], columns);
+    exec__rowbuf_init(w->exec, &w->target[1], columns);
+    Err err = exec__sorter_init(w->exec, &w->targets, key, keys, columns);
+    return err == OK ? OK : exec__fail(w->exec, err, NULL);
 }
 
 static Err
@@ -315,6 +333,8 @@ exec__write_open(Exec *exec)
         if (err != OK) return exec__fail(exec, err, NULL);
     }
     w->joins = plan->kind == WRITE_UPDATE && !w->table->is_view && reads_join(plan->source);
+    if (w->joins) err = open_targets(w);
+    if (err != OK) return err;
     w->optimistic_insert = may_write_first(w);
     err = write__plain_open(w);
     if (err != OK) return err;
@@ -345,7 +365,7 @@ write__start(ExecWrite *w)
     w->op = w->plan->kind;
     w->sets = w->plan->kind == WRITE_UPDATE ? &w->set : NULL;
     w->use_collected = false;
-    w->collected_at = 0;
+    exec__spool_rewind(&w->collected_reader);
     w->rows = 0;
     w->fire.active = false;
     w->last_known = false;
@@ -369,7 +389,11 @@ exec__write_reset(Exec *exec)
     w->running = false;
     w->fire.active = false;
     w->caller = NULL;
-    if (w->collected_ready) exec__rowbuf_clear(&w->collected);
+    if (!w->use_collected) return;
+    w->use_collected = false;
+    exec__spool_close(exec, &w->collected_reader);
+    exec__spool_clear(exec, &w->collected);
+    if (w->joins) exec__sorter_start(&w->targets, U64_MAX);
 }
 
 static void
@@ -435,8 +459,11 @@ exec__write_close(Exec *exec)
     free_row(&w->fresh);
     free_row(&w->old);
     free_row(&w->victim);
-    if (w->collected_ready) exec__rowbuf_free(&w->collected);
-    buf_free(&w->targets);
+    exec__spool_close(exec, &w->collected_reader);
+    if (w->collected_ready) exec__spool_free(exec, &w->collected);
+    exec__sorter_free(&w->targets);
+    exec__rowbuf_free(&w->target[0]);
+    exec__rowbuf_free(&w->target[1]);
     store_cursor_close(w->last);
     exec->write = NULL;
 }

@@ -10,59 +10,42 @@
  */
 #include "exec/write__run.h"
 
-#include "base/sort.h"
-
 /* ---- source rows ---- */
 
-/* A collected row of an UPDATE ... FROM. */
-typedef struct FromTarget {
-    const ExecWrite *w;
-    u32 row;
-} FromTarget;
-
-static int
-compare_keys(const FromTarget *a, const FromTarget *b)
+/* UPDATE ... FROM: do two matches have one target? */
+static bool
+same_target(const ExecWrite *w, const Cell *a, const Cell *b)
 {
-    const Cell *left = exec__rowbuf_row(&a->w->collected, a->row);
-    const Cell *right = exec__rowbuf_row(&b->w->collected, b->row);
-    const IndexDef *primary = a->w->table->primary_key;
-    if (primary == NULL) return cell_compare(&left[0], &right[0], NULL);
+    const IndexDef *primary = w->table->primary_key;
+    if (primary == NULL) return cell_compare(&a[0], &b[0], NULL) == 0;
     for (u32 i = 0; i < primary->key_columns; i++) {
-        int order = cell_compare(&left[i], &right[i], primary->column[i].collation);
-        if (order != 0) return primary->column[i].desc ? -order : order;
+        if (cell_compare(&a[i], &b[i], primary->column[i].collation) != 0) return false;
     }
-    return 0;
+    return true;
 }
 
-static int
-compare_targets(const void *a, const void *b)
-{
-    const FromTarget *x = a, *y = b;
-    int order = compare_keys(x, y);
-    if (order != 0) return order;
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
-/* UPDATE ... FROM: each target once, with its last match, in the order of the keys. */
+/* Its matches come sorted by key: each target once, with its last match. */
 static Err
-sort_targets(ExecWrite *w)
+next_target(ExecWrite *w, const Cell **row_out)
 {
-    u32 rows = w->collected.rows;
-    buf_clear(&w->targets);
-    Err err = buf_reserve(&w->targets, sizeof(FromTarget) * (size_t)MAX_OF(rows, 1u));
-    if (err != OK) return exec__fail(w->exec, err, NULL);
-    FromTarget *target = (FromTarget *)(void *)w->targets.p;
-    for (u32 i = 0; i < rows; i++) {
-        target[i] = (FromTarget){w, i};
+    RowBuf *last = &w->target[0];
+    for (;;) {
+        const Cell *row;
+        Err err = exec__sorter_next(&w->targets, NULL, &row);
+        if (err != OK) return exec__fail(w->exec, err, NULL);
+        bool ends = last->rows > 0 &&
+                    (row == NULL || !same_target(w, exec__rowbuf_row(last, 0), row));
+        if (ends) {
+            RowBuf swap = w->target[0];
+            w->target[0] = w->target[1];
+            w->target[1] = swap;
+            *row_out = exec__rowbuf_row(&w->target[1], 0);
+        }
+        exec__rowbuf_clear(last);
+        err = row != NULL ? exec__rowbuf_add(last, row) : OK;
+        if (err != OK) return exec__fail(w->exec, err, NULL);
+        if (ends || row == NULL) return OK;
     }
-    sort_items(target, rows, sizeof(FromTarget), compare_targets);
-    u32 kept = 0;
-    for (u32 i = 0; i < rows; i++) {
-        bool last = i + 1 == rows || compare_keys(&target[i], &target[i + 1]) != 0;
-        if (last) target[kept++] = target[i];
-    }
-    w->targets.bytes = sizeof(FromTarget) * (size_t)kept;
-    return OK;
 }
 
 static Err
@@ -72,18 +55,23 @@ begin_source(ExecWrite *w)
     if (source == NULL || w->direct != WRITE_DIRECT_NONE) return OK;
     Err err = exec__node_rewind(w->exec, source);
     if (err != OK || !w->plan->collect) return err;
-    exec__rowbuf_clear(&w->collected);
+    exec__spool_clear(w->exec, &w->collected);
+    if (w->joins) exec__sorter_start(&w->targets, U64_MAX);
+    if (w->joins) exec__rowbuf_clear(&w->target[0]);
     w->use_collected = true;
     for (;;) {
         const Cell *row;
         err = exec__node_next(w->exec, source, &row);
         if (err != OK) return err;
-        if (row == NULL) return w->joins ? sort_targets(w) : OK;
-        err = exec__rowbuf_add(&w->collected, row);
+        if (row == NULL) break;
+        err = w->joins ? exec__sorter_add(&w->targets, row, row)
+                       : exec__spool_add(w->exec, &w->collected, row);
         if (err != OK) return exec__fail(w->exec, err, NULL);
         err = exec__check(w->exec);
         if (err != OK) return err;
     }
+    err = w->joins ? exec__sorter_finish(&w->targets) : OK;
+    return err == OK ? OK : exec__fail(w->exec, err, NULL);
 }
 
 /* The next source row; false at the end.  A missing source (DEFAULT VALUES) is one empty row. */
@@ -93,21 +81,18 @@ next_source(ExecWrite *w, const Cell **row_out, bool *found_out)
     if (w->direct != WRITE_DIRECT_NONE) return write__direct_next(w, row_out, found_out);
     *row_out = NULL;
     if (w->plan->source == NULL) {
-        *found_out = w->collected_at++ == 0;
+        *found_out = w->collected_reader.next++ == 0;
         return OK;
     }
-    if (w->use_collected && w->joins) {
-        const FromTarget *target = (const FromTarget *)(const void *)w->targets.p;
-        *found_out = w->collected_at < w->targets.bytes / sizeof(FromTarget);
-        if (*found_out) *row_out = exec__rowbuf_row(&w->collected, target[w->collected_at++].row);
-        return OK;
+    Err err = OK;
+    if (!w->use_collected) {
+        err = exec__node_next(w->exec, w->plan->source, row_out);
+    } else if (w->joins) {
+        err = next_target(w, row_out);
+    } else {
+        err = exec__spool_row(w->exec, &w->collected, &w->collected_reader, row_out);
+        if (err != OK) (void)exec__fail(w->exec, err, NULL);
     }
-    if (w->use_collected) {
-        *found_out = w->collected_at < w->collected.rows;
-        if (*found_out) *row_out = exec__rowbuf_row(&w->collected, w->collected_at++);
-        return OK;
-    }
-    Err err = exec__node_next(w->exec, w->plan->source, row_out);
     *found_out = *row_out != NULL;
     return err;
 }
