@@ -437,7 +437,7 @@ fetch_entries(Fetch *f, PageView *view, Node node, i32 from, i32 to, bool stands
     u32 rows = f->rows;
     size_t bytes = f->bytes;
     Err err = copy_entries(f, node, from, to, stands, &done->stop, &done->lsn);
-    stop_note(f, node, to, next, done);
+    if (err == OK) stop_note(f, node, to, next, done);
     *good_out = pool_view_end(view);
     if (!*good_out) {
         f->rows = rows;

@@ -32,6 +32,27 @@ put_number(StoreTxn *txn, TreeId tree, u32 key_no, u32 number)
     return store_put(txn, tree, kit_text(key), kit_text(value), STORE_PUT_ANY, &verdict);
 }
 
+/* All rows in runs, both ways; at the writer's own rows, so entry by entry. */
+static Err
+fetch_all(StoreTxn *txn, TreeId tree, bool backwards)
+{
+    StoreCursor *cursor;
+    StoreRun run = {0};
+    bool found;
+    u32 rows = 0;
+    Err err = store_cursor_open(txn, tree, &cursor);
+    if (err != OK) return err;
+    err = store_cursor_seek(cursor, backwards ? STORE_SEEK_LAST : STORE_SEEK_FIRST, SLICE_NONE,
+                            &found);
+    while (err == OK && !run.end) {
+        err = store_cursor_fetch(cursor, 7, 100000, backwards, &run);
+        if (err == OK) rows += run.rows;
+    }
+    store_cursor_close(cursor);
+    if (err == OK) assert_int_equal(rows, ROWS);
+    return err;
+}
+
 /* Commit number `number` sets every row to it. */
 static Err
 commit_number(Script *script, Store *store, u32 number)
@@ -52,6 +73,7 @@ commit_number(Script *script, Store *store, u32 number)
         if (err == OK) err = store_delete(txn, script->tree, kit_text("key0007"), &verdict);
         store_txn_undo_to(txn, mark); /* Never fails. */
     }
+    if (err == OK) err = fetch_all(txn, script->tree, number % 2 == 0);
     if (err != OK) {
         store_txn_rollback(txn);
         return err;
