@@ -231,8 +231,8 @@ is_container(const JsonNode *node)
     return node->type == JSON_ARRAY || node->type == JSON_OBJECT;
 }
 
-void
-json_write_node(JsonWriter *writer, const JsonNode *node)
+static void
+tree_write(JsonWriter *writer, const JsonNode *node)
 {
     const JsonNode *stack[JSON_WRITE_DEPTH_MAX], *at = node;
     u32 depth = 0;
@@ -255,6 +255,18 @@ json_write_node(JsonWriter *writer, const JsonNode *node)
         }
         at = depth > 0 ? at->next : NULL;
     }
+}
+
+void
+json_write_node(JsonWriter *writer, const JsonNode *node)
+{
+    u32 depth = writer->depth;
+    tree_write(writer, node);
+    if (writer->err == OK) return;
+    /* It may have stopped anywhere; for the caller a value stands here all the same. */
+    writer->depth = depth;
+    writer->after_key = false;
+    writer->comma = true;
 }
 
 Err

@@ -249,6 +249,37 @@ every_allocation_failure_is_survived(void **state)
     }
 }
 
+/* Whatever fails, what follows a node may be written as if nothing had. */
+static void
+a_node_that_fails_leaves_the_writer_whole(void **state)
+{
+    (void)state;
+    Arena arena;
+    JsonNode *node = NULL;
+    arena_init(&arena, NULL);
+    Slice text = SLICE_LITERAL(
+        "{\"a\":[1,{\"b\":\"a text of more than a few bytes, again and again\"}]}");
+    assert_int_equal(json_parse(text, NULL, true, &arena, &node, NULL), OK);
+    for (u64 nth = 1;; nth++) {
+        Buf out = {0};
+        JsonWriter writer;
+        mem_fail_arm(nth, false);
+        json_writer_init(&writer, &out);
+        json_begin_object(&writer);
+        for (u32 i = 0; i < 10; i++) {
+            json_key(&writer, "n");
+            json_write_node(&writer, node);
+        }
+        json_end_object(&writer);
+        bool fired = mem_fail_fired();
+        mem_fail_arm(0, false);
+        assert_int_equal(json_writer_done(&writer), fired ? ERR_NOMEM : OK);
+        buf_free(&out);
+        if (!fired) break;
+    }
+    arena_free(&arena);
+}
+
 static void
 base64_round_trips_and_refuses(void **state)
 {
@@ -296,6 +327,7 @@ main(void)
         cmocka_unit_test(the_writer_sets_commas_and_mends_utf8),
         cmocka_unit_test(random_trees_round_trip),
         cmocka_unit_test(every_allocation_failure_is_survived),
+        cmocka_unit_test(a_node_that_fails_leaves_the_writer_whole),
         cmocka_unit_test(base64_round_trips_and_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
