@@ -403,7 +403,7 @@ idle_start(SimSocket *at)
     at->idle_fn = NULL;
     if (fn == NULL) return;
     SimTask *task = rt__sim_task_new(at->process, NULL, fn, at->idle_arg, "connection");
-    task->is_fiber = true;
+    rt__sim_make_fiber(task);
 }
 
 Err

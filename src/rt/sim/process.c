@@ -213,6 +213,13 @@ sim_thread_start(RtTask *task, RtTaskFn fn, void *arg, RtEvent *ended)
     return OK;
 }
 
+void
+rt__sim_make_fiber(SimTask *task)
+{
+    task->is_fiber = true;
+    task->base->loop_number = 1;
+}
+
 static Err
 sim_spawn(RtProcess *process, u32 where, RtTaskFn fn, void *arg, const char *name)
 {
@@ -220,7 +227,7 @@ sim_spawn(RtProcess *process, u32 where, RtTaskFn fn, void *arg, const char *nam
     (void)where;
     if (sim->is_closing) return ERR_CLOSED;
     SimTask *task = rt__sim_task_new(sim, NULL, fn, arg, name);
-    task->is_fiber = true;
+    rt__sim_make_fiber(task);
     rt__count(&process->fiber_count, 1);
     return OK;
 }
@@ -232,7 +239,7 @@ sim_group_spawn(RtProcess *process, RtGroup *group, RtTaskFn fn, void *arg)
     if (sim->is_closing) return ERR_CLOSED;
     rt_fetch_add(&group->running, 1);
     SimTask *task = rt__sim_task_new(sim, NULL, fn, arg, "group");
-    task->is_fiber = true;
+    rt__sim_make_fiber(task);
     task->group = group;
     task->base->deadline_ns = rt__self()->deadline_ns;
     rt__group_enter(task->base, group);

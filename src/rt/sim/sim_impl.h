@@ -135,6 +135,8 @@ const RtSimEvent *rt__events_find(RtSimEventKind kind, u64 task, u64 number);
 /* task.c: the scheduler. */
 SimTask *
 rt__sim_task_new(RtSimProcess *process, RtTask *base, RtTaskFn fn, void *arg, const char *name);
+/* It runs on a loop, as far as rt_loop_current() is asked. */
+void rt__sim_make_fiber(SimTask *task);
 void rt__sim_task_drop(SimTask *task); /* Never runs again. */
 void rt__sim_turns(void);              /* Until the driver ended or the run failed. */
 void rt__sim_hook_yield(void);
