@@ -49,6 +49,12 @@ session_reuse(Session *session, const SessionOptions *options)
 }
 
 void
+session_rollback(Session *session)
+{
+    if (session->in_transaction) session__rollback(session);
+}
+
+void
 session_set_changes(Session *session, i64 changes, i64 total_changes)
 {
     session->changes = changes;

@@ -68,6 +68,8 @@ Store *session_store(Session *session); /* Of main. */
 MUST_CHECK Err session_checkpoint(Session *session);
 /* Run statements until the text ends or one fails; rows are discarded. */
 MUST_CHECK Err session_exec(Session *session, Slice sql);
+/* Roll back what is open, if anything is; never fails and needs no memory. */
+void session_rollback(Session *session);
 
 /* ---- whole databases (copy.c, image.c) ---- */
 

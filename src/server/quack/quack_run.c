@@ -263,8 +263,7 @@ transaction_run(Run *run, const JsonNode *rows, const JsonNode *params)
             if (err == OK) return true;
             seat__fault(conn->seat, err, run->fault);
         }
-        if (!session_autocommit(session) && session_exec(session, SLICE_LITERAL("ROLLBACK")) != OK)
-            conn->closing = true; /* Closing rolls back too. */
+        session_rollback(session);
         if (run->fault->code != err_sqlite(ERR_BUSY_SNAPSHOT) || attempt == CONFLICT_TRIES)
             return false;
         conn->out.bytes = run->start;
@@ -460,7 +459,7 @@ quack__use(Conn *conn, const JsonNode *request, const JsonNode *id, const JsonNo
     if (conn->seat != NULL && conn->seat->engine != NULL && !session_autocommit(session_of(conn)))
         return refuse(conn, id, 21, "QUACK_REQUEST", "a transaction is open");
     ServedDb *db = db__find(conn->server, name, &quack->fault);
-    if (db == NULL || !db__open(db, &quack->fault))
+    if (db == NULL || db__open(db, &quack->fault) != OK)
         return quack__error_reply(conn, id, &quack->fault, -1);
     quack__seat_close(conn);
     memset(quack->database, 0, sizeof(quack->database));
