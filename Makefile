@@ -13,7 +13,7 @@ SLT_DATA      ?= ../shared/slt
 T             ?=
 SEED          ?=
 
-.PHONY: all setup run test check asan ubsan tsan clients torture soak slt sqlite-files sim sim-long rt-torture arm64 fuzz fuzz-sql bench instr-baseline fmt install clean help
+.PHONY: all setup run test check asan ubsan tsan clients torture soak slt sqlite-files sim sim-long sim-server rt-torture arm64 fuzz fuzz-sql bench instr-baseline fmt install clean help
 .NOTPARALLEL:
 
 all: build-release ## optimised weft, weftd, libweft.so, libsqlite3.so.0 in build/release
@@ -74,6 +74,11 @@ checks-setup: setup
 sim-long: checks-setup ## 2,000 seeds of the runtime's simulator, each twice; then every planted bug
 	$(call RT_TEST,rt_sim_test) --seeds 1 2001
 	$(call RT_TEST,rt_sim_test) --plants
+
+sim-server: checks-setup ## the server with clients in the simulator: SEEDS=1000; then every planted bug
+	@nice ninja -C build/checks --quiet tests/sim/server/server_sim >/dev/null
+	@nice build/checks/tests/sim/server/server_sim --seeds 1 $$(($(or $(SEEDS),1000) + 1))
+	@nice build/checks/tests/sim/server/server_sim --plants
 
 rt-torture: checks-setup ## 50 million lock acquisitions with deadlines, cancels and frees
 	$(call RT_TEST,rt_park_test) 50000

@@ -47,6 +47,7 @@ bool
 conn__flush(Conn *conn)
 {
     bool good = send_bytes(conn, conn->out.p, conn->out.bytes);
+    if (PLANT(207) && conn->out.bytes > 500) return good;
     buf_clear(&conn->out);
     return good;
 }

@@ -43,7 +43,7 @@ session_options(const Server *server, bool create)
 {
     return (SessionOptions){
         .create = create,
-        .sync = (StoreSync)server->options.sync,
+        .sync = PLANT(204) ? STORE_SYNC_OFF : (StoreSync)server->options.sync,
         .level = STORE_SNAPSHOT,
         .busy_timeout_ns = server->options.busy_timeout_ns,
         .pool_bytes = server->options.pool_bytes,
@@ -119,28 +119,28 @@ db__find(Server *server, Slice name, Fault *fault)
     return db;
 }
 
-static bool
+static Err
 open_locked(ServedDb *db, Fault *fault)
 {
-    if (db->keeper != NULL) return true;
+    if (db->keeper != NULL) return OK;
     ErrMsg msg = {.sql_offset = -1};
     SessionOptions options = session_options(db->server, db->server->options.create);
     Err err = session_open(db->server->process, db->path, &options, &db->keeper, &msg);
-    if (err == OK) return true;
+    if (err == OK) return OK;
     db->keeper = NULL;
     fault__set(fault, err_sqlite(err), err_sqlite_name(err_sqlite(err)), "%s", err_message(&msg));
     log_line(LOG_ERROR, "cannot open %s: %s", db->path, err_message(&msg));
     err_clear(&msg);
-    return false;
+    return err;
 }
 
-bool
+Err
 db__open(ServedDb *db, Fault *fault)
 {
     rt_mutex_lock(&db->lock);
-    bool good = open_locked(db, fault);
+    Err err = open_locked(db, fault);
     rt_mutex_unlock(&db->lock);
-    return good;
+    return err;
 }
 
 /* ---- engines ---- */
@@ -204,7 +204,7 @@ Engine *
 db__take(ServedDb *db, Fault *fault)
 {
     rt_mutex_lock(&db->lock);
-    bool good = open_locked(db, fault);
+    bool good = open_locked(db, fault) == OK;
     Engine *engine = good ? db->idle : NULL;
     if (engine != NULL) {
         db->idle = engine->next;
@@ -223,7 +223,7 @@ db__give(ServedDb *db, Engine *engine)
         engine->cache[i].in_use = false;
     Seat *seat = engine->seat;
     engine->seat = NULL;
-    if (!session_reuse(engine->session, &options)) {
+    if (!PLANT(202) && !session_reuse(engine->session, &options)) {
         engine->seat = seat;
         return false;
     }

@@ -161,7 +161,7 @@ void db__close_idle(Server *server, u64 now_ns);
 /* Close all of them, with checkpoints. */
 MUST_CHECK Err db__close_all(Server *server, ErrMsg *msg);
 bool db__name_ok(Slice name);
-MUST_CHECK bool db__open(ServedDb *db, Fault *fault);
+MUST_CHECK Err db__open(ServedDb *db, Fault *fault);
 /* An engine from the pool, or a new one.  NULL: *fault. */
 Engine *db__take(ServedDb *db, Fault *fault);
 /* Back to the pool, if it can be as new; false: it cannot, and is still the caller's. */

@@ -316,7 +316,7 @@ database_open(Server *server, ErrMsg *msg)
         return err;
     }
     ServedDb *db = db__find(server, SLICE_NONE, &fault);
-    Err err = db == NULL || !db__open(db, &fault) ? ERR_CANTOPEN : OK;
+    Err err = db == NULL ? ERR_CANTOPEN : db__open(db, &fault);
     if (err != OK) {
         Slice text = fault__text(&fault);
         err_set(msg, err, "%.*s", (int)text.bytes, (const char *)text.p);

@@ -208,7 +208,7 @@ db_judge(Conn *conn, bool *read_only_out)
         return NULL;
     }
     ServedDb *db = db__find(conn->server, name, &fault);
-    if (db != NULL && !db__open(db, &fault)) db = NULL;
+    if (db != NULL && db__open(db, &fault) != OK) db = NULL;
     if (db == NULL) {
         char text[200];
         Slice words = fault__text(&fault);

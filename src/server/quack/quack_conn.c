@@ -18,7 +18,7 @@ line_next(Conn *conn, Slice *line_out)
     if (end != NULL) {
         bytes = (size_t)(end - input.p);
         used = bytes + 1;
-    } else if (conn->in_ended && input.bytes > 0) {
+    } else if ((conn->in_ended || PLANT(205)) && input.bytes > 0) {
         bytes = used = input.bytes; /* The last line needs no line end. */
     } else {
         conn->in_seen = input.bytes;
@@ -142,7 +142,7 @@ quack_end(Conn *conn)
     if (quack == NULL) return;
     for (u32 i = 0; i < quack->handle_count; i++)
         seat__release(conn->seat, quack->handle[i].stmt);
-    quack__seat_close(conn);
+    if (!PLANT(206) || !in_transaction(conn)) quack__seat_close(conn);
     mem_free(quack->handle);
     arena_free(&quack->arena);
     buf_free(&quack->scratch);

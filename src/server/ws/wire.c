@@ -98,6 +98,7 @@ message_begin(Conn *conn, HranaWriter *writer, Buf *out, const char *type)
 static void
 request_id_write(HranaWriter *writer, i32 id)
 {
+    if (PLANT(203) && id > 1000) id -= 1000;
     hrana__pb_varint(writer, 1, (u64)(i64)id);
     if (writer->is_pb) return;
     json_key(&writer->json, "request_id");

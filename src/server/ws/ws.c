@@ -169,7 +169,7 @@ hello(Conn *conn, const HranaMsg *msg)
         fault__set(&fault, 23, "AUTH_JWT_NOT_ALLOWED", "the token is for another database");
     } else if (ws->db == NULL) {
         ws->db = db__find(conn->server, SLICE(ws->database, strlen(ws->database)), &fault);
-        if (ws->db != NULL && !db__open(ws->db, &fault)) ws->db = NULL;
+        if (ws->db != NULL && db__open(ws->db, &fault) != OK) ws->db = NULL;
     }
     ws->greeted = fault.name == NULL;
     ws->refused = !ws->greeted;
