@@ -412,7 +412,7 @@ file__checkpoint(Store *store, bool closing, ErrMsg *msg)
     StoreFile *file = store->file;
     if (store->read_only) return OK;
     if (store__failed(store)) {
-        return err_set(msg, ERR_IO, "the log has failed; the store must be opened again");
+        return err_set(msg, ERR_IO, "%s", store__failure_text(store));
     }
     if (!file__log_is_ready(store)) {
         if (!file->has_log) return OK; /* Nothing has changed since the last one. */

@@ -148,6 +148,12 @@ store_get_newest(StoreTxn *txn, TreeId tree_id, Slice key, bool *found_out, bool
             if (err != OK) return err;
             continue;
         }
+        if (others && UNLIKELY(newest.seen.status == TXN_ABORTED)) {
+            err = txn__writable(txn); /* It may be that it could not be undone; else look again. */
+            if (err != OK) return err;
+            gone = true;
+            continue;
+        }
         if (others) {
             txn__raise_dep(txn, newest.seen.lsn);
             *newer_out = newest.seen.status > txn->snapshot;

@@ -283,6 +283,23 @@ store__durable(const Store *store)
 }
 
 void
+store__end_writing(Store *store, Err err)
+{
+    rt_store_release(&store->undo_failed, (u32)err);
+    rt_store_release(&store->failed, 1);
+    log_line(LOG_ERROR, "%s: %s: %s", store->path, store__failure_text(store), err_text(err));
+}
+
+const char *
+store__failure_text(const Store *store)
+{
+    return rt_load_acquire(&store->undo_failed) != 0
+               ? "a change could not be undone, since its page cannot be read; the store must be "
+                 "opened again"
+               : "the log has failed; the store must be opened again";
+}
+
+void
 store__after_commit(Store *store)
 {
     if (UNLIKELY(file__is_due(store))) file__checkpoint_soon(store);

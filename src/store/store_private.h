@@ -75,11 +75,12 @@ struct StoreTxn {
     u64 dep;            /* Must be durable before anything read may be shown. */
     struct SsiTxn *ssi; /* SERIALIZABLE only. */
     u64 wait_ns;
-    u8 level;        /* StoreLevel */
-    u8 sync;         /* StoreSync */
-    bool touched;    /* Has read or written since its snapshot was taken. */
-    BtreeNear near;  /* Where it read or wrote a row last. */
-    u8 writer_guess; /* Index of its id in the leaf that it wrote last. */
+    u8 level;         /* StoreLevel */
+    u8 sync;          /* StoreSync */
+    bool touched;     /* Has read or written since its snapshot was taken. */
+    bool undo_failed; /* Some of what it took back still stands. */
+    BtreeNear near;   /* Where it read or wrote a row last. */
+    u8 writer_guess;  /* Index of its id in the leaf that it wrote last. */
     RtU32 interrupted;
     StoreHold *holds;
     ErrMsg error;
@@ -123,6 +124,7 @@ struct Store {
     RtProcess *process;
     char *path; /* Real path; "" when unnamed. */
     bool in_memory, read_only;
+    RtU32 undo_failed;  /* Err: why something could not be undone. */
     RtU32 failed;       /* Nothing is written any more; set by whoever fails, never back. */
     u32 references;     /* Registry mutex. */
     struct Store *next; /* Registry list. */
@@ -213,6 +215,11 @@ void store__page_drop(Store *store, PageView *view);
 PageOps *store__page_ops(const Store *store);
 /* End of what is durable in the log; U64_MAX in memory. */
 u64 store__durable(const Store *store);
+/* A change cannot be undone, since its page does not come: what is in memory is not to be written
+   any more.  The next open has the committed state from the checkpoint and the log. */
+void store__end_writing(Store *store, Err err);
+/* Why nothing is written any more. */
+const char *store__failure_text(const Store *store);
 /* Has writing to the file come to its end?  The log or a checkpoint has failed, or undoing. */
 static ALWAYS_INLINE bool
 store__failed(const Store *store)

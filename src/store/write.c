@@ -28,7 +28,7 @@ write_start(StoreTxn *txn, TreeId tree_id, Slice key, Slice value, Tree **tree_o
         return txn__fail(txn, ERR_MISUSE, "keys of tree %u have 8 bytes", tree_id);
     }
     if (UNLIKELY(store__failed(store))) {
-        return txn__fail(txn, ERR_IO, "the log has failed; the store must be opened again");
+        return txn__fail(txn, ERR_IO, "%s", store__failure_text(store));
     }
     if (txn__state(txn) == NULL) return txn__fail(txn, ERR_NOMEM, "out of memory");
     open_set_enter(store, txn->state);

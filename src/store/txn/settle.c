@@ -147,10 +147,14 @@ settle__hand_over(Store *store, TxnState *state)
     bool pinned = rt_load_relaxed(&state->pins) > 0;
     rt_latch_release(&store->commit_latch);
     if (pinned) return;
-    while (state->first != NULL) {
-        ASSERT(before_is(state->first, BEFORE_UNDONE));
-        row__before_release(store, state->first);
+    for (Before *before = state->first; before != NULL;) {
+        Before *next = before->next;
+        bool undone = before_is(before, BEFORE_UNDONE);
+        ASSERT(undone || state->is_stuck);
+        if (undone) row__before_release(store, before);
+        before = next;
     }
+    if (UNLIKELY(state->is_stuck)) return; /* Its id must go on meaning that it was aborted. */
     txn_table_give(&store->states, state);
 }
 

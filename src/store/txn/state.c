@@ -19,12 +19,23 @@ shelf_states(u32 shelf_no)
     return TXN_TABLE_FIRST << shelf_no;
 }
 
+static void
+doomed_free(TxnState *state)
+{
+    while (state->doomed_inserts != NULL) {
+        DoomedInsert *doomed = state->doomed_inserts;
+        state->doomed_inserts = doomed->next;
+        mem_free(doomed);
+    }
+}
+
 void
 txn_table_free(TxnTable *table)
 {
     for (u32 i = 0; i < TXN_TABLE_SHELFS; i++) {
         TxnState *shelf = (TxnState *)rt_load_relaxed(&table->shelfs[i]);
         for (u32 k = 0; shelf != NULL && k < shelf_states(i); k++) {
+            doomed_free(&shelf[k]);
             undo_free(&shelf[k].undo);
         }
         mem_free(shelf);
@@ -98,11 +109,7 @@ txn_table_give(TxnTable *table, TxnState *state)
     ASSERT(rt_load_relaxed(&state->id) != 0);
     rt_store(&state->id, 0);
     undo_reset(&state->undo);
-    while (state->doomed_inserts != NULL) {
-        DoomedInsert *doomed = state->doomed_inserts;
-        state->doomed_inserts = doomed->next;
-        mem_free(doomed);
-    }
+    doomed_free(state);
     rt_latch_acquire(&table->latch);
     state->free_next = table->free_first;
     table->free_first = state;

@@ -49,6 +49,7 @@ struct TxnState {
     bool makes_trees; /* The undo list may hold creations and drops of trees. */
     bool pruned;      /* The settler has looked for before-images that nobody needs. */
     bool is_open;     /* In the open set. */
+    bool is_stuck;    /* Aborted, but not undone: the store has failed, and it stays. */
     UndoLog undo;
     Before *first, *last; /* Before-images that it has made, oldest and newest. */
     u64 befores;

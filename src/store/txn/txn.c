@@ -45,7 +45,7 @@ fail_doomed(StoreTxn *txn)
 static Err
 fail_failed(StoreTxn *txn)
 {
-    return txn__fail(txn, ERR_IO, "the log has failed; the store must be opened again");
+    return txn__fail(txn, ERR_IO, "%s", store__failure_text(txn->store));
 }
 
 static bool
@@ -58,6 +58,7 @@ Err
 txn__usable_slow(StoreTxn *txn)
 {
     if (is_doomed(txn)) return fail_doomed(txn);
+    if (txn->undo_failed) return fail_failed(txn);
     bool failed = UNLIKELY(store__failed(txn->store)) &&
                   txn->snapshot > settle__safe_ts(txn->store);
     return failed ? fail_failed(txn) : OK;
@@ -238,7 +239,10 @@ void
 store_txn_undo_to(StoreTxn *txn, StoreMark mark)
 {
     while (txn->state != NULL && txn->state->undo.count > mark) {
-        row_undo(txn, true);
+        if (!row_undo(txn, true)) {
+            txn->undo_failed = true; /* Nothing but rolling it back is possible. */
+            break;
+        }
     }
     txn->mark_last = MIN_OF(txn->mark_last, mark);
 }
@@ -261,6 +265,7 @@ txn_release(StoreTxn *txn)
     ASSERT(txn->holds == NULL);
     txn->state = NULL;
     txn->mark_last = 0;
+    txn->undo_failed = false;
     before_arena_end(&txn->images);
     count_reset(txn);
     err_clear(&txn->error);
@@ -283,11 +288,15 @@ abort_writes(StoreTxn *txn)
     if (state == NULL) return;
     bool wrote = state->undo.count > 0;
     while (state->undo.count > 0) {
-        row_undo(txn, false);
+        if (row_undo(txn, false)) continue;
+        /* The rows that stand stay those of an aborted transaction: nobody sees them.  It stays in
+           the open set, so that no cut takes them for settled. */
+        state->is_stuck = true;
+        break;
     }
     rt_latch_acquire(&store->commit_latch);
     if (store->wal != NULL) redo_chunks_end(txn);
-    open_set_leave(store, state);
+    if (LIKELY(!state->is_stuck)) open_set_leave(store, state);
     rt_store_release(&state->status, TXN_ABORTED);
     rt_latch_release(&store->commit_latch);
     wait__ended(txn, state);

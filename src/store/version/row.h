@@ -89,8 +89,9 @@ typedef struct RowWrite {
 /* Write one row, waiting for whoever holds it.  [parks] */
 MUST_CHECK Err row_write(RowWrite *w);
 
-/* Undo the newest standing entry of the transaction's list.  Needs no memory.  [parks] */
-void row_undo(StoreTxn *txn, bool keep_lock);
+/* Undo the newest standing entry of the transaction's list.  Needs no memory.  [parks]  False: its
+   page cannot be read; the entry stands, and the store writes no more (store__end_writing()). */
+MUST_CHECK bool row_undo(StoreTxn *txn, bool keep_lock);
 
 /* Remove a slot whose tombstone nobody needs.  `id`: a transaction that counts as settled. [parks]
  */
@@ -111,8 +112,9 @@ MUST_CHECK Err row_remove_settled(Store *store, Tree *tree, Slice key);
 u8 row__writer_index(Store *store, Node node, u64 id, u8 *scratch);
 /* Take out of the chain what only was there to name a writer that is settled; stripe latched. */
 void row__drop_orphans(Store *store, u64 hash, TreeId tree, Slice key);
-/* The leaf of the key, latched; false: the tree is gone.  Undoing cannot fail.  [parks] */
-bool row__leaf_for_undo(Tree *tree, Slice key, PageView *view_out);
+/* The leaf of the key, latched, though its page may have to come from the disk more than once.
+ *gone_out: there is none any more.  ERR_IO*, ERR_CORRUPT, ERR_NOMEM: it does not come.  [parks] */
+MUST_CHECK Err row__leaf_for_undo(Tree *tree, Slice key, bool *gone_out, PageView *view_out);
 /* The writer of an image is needed as long as the image is. */
 void row__writer_keep(Store *store, const Before *before);
 /* The token owner has met a row of `loser`: doom it and undo its newest write of this key; the

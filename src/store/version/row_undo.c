@@ -6,18 +6,27 @@
  * that names the old writer.
  */
 #include "rt/task.h"
+#include "rt/time.h"
 #include "store/txn/redo.h"
 #include "store/version/row.h"
 
-bool
-row__leaf_for_undo(Tree *tree, Slice key, PageView *view_out)
+/* A page that could not be read is asked for again, some times: a disk may have hiccups.  Memory
+   comes back sooner or later, when pages could be written or other tasks are done. */
+#define READ_TRIES   8u
+#define READ_PAUSE   ((u64)2000 * 1000) /* ns */
+#define MEMORY_TRIES 2000u
+
+Err
+row__leaf_for_undo(Tree *tree, Slice key, bool *gone_out, PageView *view_out)
 {
-    u32 rounds = 0;
-    for (;;) {
-        if (rt_load_acquire(&tree->gone) != 0) return false;
+    for (u32 tries = 1;; tries++) {
+        *gone_out = rt_load_acquire(&tree->gone) != 0;
+        if (*gone_out) return OK;
         page_op_throttle(tree->map.pages.ops);
-        if (btree_leaf_latch(&tree->map, key, 0, view_out) == OK) return true;
-        rt_spin(&rounds); /* A page must come back from the disk first. */
+        Err err = btree_leaf_latch(&tree->map, key, 0, view_out);
+        if (err == OK || tries >= (err == ERR_NOMEM ? MEMORY_TRIES : READ_TRIES)) return err;
+        Err ignored = rt_sleep_ns(READ_PAUSE); /* Cut short: then it is tried sooner. */
+        (void)ignored;
     }
 }
 
@@ -36,13 +45,20 @@ typedef struct Undoing {
     LongRef dropped; /* The value that was taken back. */
 } Undoing;
 
-static bool
-undoing_latch(Undoing *u)
+static void
+undoing_look(Undoing *u)
 {
-    if (!row__leaf_for_undo(u->tree, u->key, &u->view)) return false;
     u->node = btree_node(&u->tree->map, &u->view);
     u->slot = node_find(u->node, u->key, &u->exact);
-    return true;
+}
+
+/* *gone_out: the tree is gone, and nothing is latched. */
+static Err
+undoing_latch(Undoing *u, bool *gone_out)
+{
+    Err err = row__leaf_for_undo(u->tree, u->key, gone_out, &u->view);
+    if (err == OK && !*gone_out) undoing_look(u);
+    return err;
 }
 
 /* The value in the slot will be nobody's. */
@@ -163,7 +179,7 @@ create_undo(StoreTxn *txn, TreeId tree_id)
     rt_store_release(&txn->store->has_doomed_trees, 1);
 }
 
-static void
+static Err
 row_undo_entry(StoreTxn *txn, const UndoEntry *entry, Undoing *u, bool *keep_out, u64 *epoch_out)
 {
     TxnState *state = txn->state;
@@ -171,7 +187,10 @@ row_undo_entry(StoreTxn *txn, const UndoEntry *entry, Undoing *u, bool *keep_out
     Before *gone = before;
     *keep_out = rt_load_acquire(&state->pins) > 0;
     *epoch_out = 0;
-    if (undoing_latch(u)) {
+    bool tree_gone;
+    Err err = undoing_latch(u, &tree_gone);
+    if (err != OK) return err;
+    if (!tree_gone) {
         PageOp op;
         page_op_begin(u->tree->map.pages.ops, &op);
         page_op_touch(&op, &u->view);
@@ -198,9 +217,10 @@ row_undo_entry(StoreTxn *txn, const UndoEntry *entry, Undoing *u, bool *keep_out
         undo_pop(&state->undo, *keep_out, 0);
     }
     if (gone != NULL && !*keep_out) row__before_release(u->store, gone);
+    return OK;
 }
 
-void
+bool
 row_undo(StoreTxn *txn, bool keep_lock)
 {
     Store *store = txn->store;
@@ -213,7 +233,7 @@ row_undo(StoreTxn *txn, bool keep_lock)
         if (entry->kind == UNDO_TREE_CREATE) create_undo(txn, entry->tree);
         undo_pop(&state->undo, rt_load_acquire(&state->pins) > 0, 0);
         redo_cut(txn, redo_at);
-        return;
+        return true;
     }
     Slice key = entry->kind == UNDO_BEFORE ? before_key(undo_before(entry)) : undo_key(entry);
     if (key.bytes > 0) memcpy(key_copy, key.p, key.bytes);
@@ -225,9 +245,14 @@ row_undo(StoreTxn *txn, bool keep_lock)
     if (keep_lock) wait__hold_row(txn, u.tree->id, u.key);
     bool keep;
     u64 epoch;
-    row_undo_entry(txn, entry, &u, &keep, &epoch);
+    Err err = row_undo_entry(txn, entry, &u, &keep, &epoch);
+    if (UNLIKELY(err != OK)) {
+        store__end_writing(store, err);
+        return false;
+    }
     redo_cut(txn, redo_at);
     long_free(store, &u.dropped);
+    return true;
 }
 
 /* ---- dooming ---- */
@@ -295,7 +320,11 @@ void
 row_purge(Store *store, Tree *tree, Slice key, u64 hash, u64 id)
 {
     Undoing u = {.store = store, .tree = tree, .key = key, .hash = hash};
-    if (!undoing_latch(&u)) return;
+    if (rt_load_acquire(&tree->gone) != 0) return;
+    page_op_throttle(tree->map.pages.ops);
+    /* If its page does not come, the tombstone stays: that costs a slot, no more. */
+    if (btree_leaf_latch(&tree->map, key, 0, &u.view) != OK) return;
+    undoing_look(&u);
     bool removed = false, empty = false;
     PageOp op;
     page_op_begin(tree->map.pages.ops, &op);

@@ -188,12 +188,137 @@ every_file_call_fails_once(void **state)
     }
 }
 
+/* ---- a page that never comes back ---- */
+
+#define FAR_ROWS 6000u /* With values of 4,000 bytes: three times the least pool. */
+
+static Slice
+far_key(u32 number, u8 key[8])
+{
+    store_be64(key, number);
+    return (Slice){key, 8};
+}
+
+static void
+far_put(StoreTxn *txn, u32 number, u8 with)
+{
+    u8 key[8], value[4000];
+    StoreVerdict verdict;
+    memset(value, with, sizeof(value));
+    assert_int_equal(store_put(txn, TREE_ROOT, far_key(number, key), SLICE(value, sizeof(value)),
+                               STORE_PUT_ANY, &verdict),
+                     OK);
+}
+
+/* What a fresh snapshot sees of a row: its byte, or 0. */
+static u8
+far_get(StoreTxn *txn, u32 number)
+{
+    u8 key[8];
+    bool found;
+    Slice value;
+    assert_int_equal(store_get(txn, TREE_ROOT, far_key(number, key), &found, &value), OK);
+    return found ? value.p[0] : 0;
+}
+
+/* Read so much that the pages of the first rows leave the pool. */
+static void
+far_read(StoreTxn *txn)
+{
+    for (u32 round = 0; round < 2; round++) {
+        for (u32 i = FAR_ROWS / 2; i < FAR_ROWS; i++) {
+            (void)far_get(txn, i);
+        }
+    }
+}
+
+static Store *
+far_open(const Kit *kit)
+{
+    Store *store;
+    StoreOptions options = {.create = true, .pool_bytes = (u64)8 << 20};
+    assert_int_equal(store_open(rt_process_default(), kit->path, &options, &store, NULL), OK);
+    return store;
+}
+
+/* Undo what has to come from a disk that reads no more: by a savepoint first, or at once. */
+static void
+undo_without_disk(bool by_savepoint)
+{
+    Kit kit;
+    kit_start_fast(&kit);
+    Store *store = far_open(&kit);
+    StoreTxn *txn = kit_begin(store, STORE_SNAPSHOT);
+    for (u32 i = 1; i < FAR_ROWS; i++) {
+        far_put(txn, i, 'a');
+    }
+    kit_commit(txn);
+
+    txn = kit_begin(store, STORE_SNAPSHOT);
+    far_put(txn, 3, 'x');
+    StoreMark mark = store_txn_mark(txn);
+    far_put(txn, 0, 'x');
+    far_put(txn, 2, 'x');
+    far_put(txn, 900, 'x');
+    far_read(txn);
+    rt_fault_only(RT_FAULT_READ);
+    rt_fault_arm_onwards(1, EIO);
+    if (by_savepoint) {
+        store_txn_undo_to(txn, mark); /* Must end. */
+        ErrMsg msg = {0};
+        assert_int_equal(store_txn_commit(txn, &msg), ERR_IO);
+        assert_non_null(strstr(err_message(&msg), "could not be undone"));
+        err_clear(&msg);
+    } else {
+        store_txn_rollback(txn); /* Must end. */
+    }
+    assert_true(rt_fault_fired());
+    rt_fault_arm(0, 0);
+
+    /* Nothing more is written; what is committed can be read, here and after the next open. */
+    for (u32 round = 0; round < 2; round++) {
+        txn = kit_begin(store, STORE_SNAPSHOT);
+        assert_int_equal(far_get(txn, 0), 0);
+        assert_int_equal(far_get(txn, 2), 'a');
+        assert_int_equal(far_get(txn, 3), 'a');
+        assert_int_equal(far_get(txn, 900), 'a');
+        u64 rows;
+        assert_int_equal(store_count(txn, TREE_ROOT, &rows), OK);
+        assert_int_equal(rows, FAR_ROWS - 1);
+        u8 key[8];
+        StoreVerdict verdict;
+        Err err = store_delete(txn, TREE_ROOT, far_key(2, key), &verdict);
+        assert_int_equal(err, round == 0 ? ERR_IO : OK);
+        if (round == 0) {
+            assert_non_null(strstr(err_message(store_txn_error(txn)), "could not be undone"));
+            ErrMsg msg = {0};
+            assert_int_equal(store_checkpoint(store, &msg), ERR_IO);
+            err_clear(&msg);
+        }
+        store_txn_rollback(txn);
+        store_close(store);
+        if (round == 0) store = far_open(&kit);
+    }
+    kit_end(&kit);
+}
+
+static void
+undoing_without_a_disk_ends_the_writing(void **state)
+{
+    (void)state;
+    u64 blocks = mem_live_blocks();
+    undo_without_disk(false);
+    undo_without_disk(true);
+    assert_int_equal(mem_live_blocks(), blocks);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_allocation_fails_once),
         cmocka_unit_test(every_file_call_fails_once),
+        cmocka_unit_test(undoing_without_a_disk_ends_the_writing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
