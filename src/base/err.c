@@ -22,6 +22,7 @@ static const ErrRow err_rows[ERR_COUNT_] = {
     [OK] = {"OK", 0, "not an error"},
     [ERR_SQL] = {"ERR_SQL", 1, "SQL logic error"},
     [ERR_INTERNAL] = {"ERR_INTERNAL", 2, "internal error"},
+    [ERR_NO_COLLATION] = {"ERR_NO_COLLATION", EXT(1, 1), "no such collation sequence"},
     [ERR_UNSUPPORTED] = {"ERR_UNSUPPORTED", 1, "not supported"},
     [ERR_NOMEM] = {"ERR_NOMEM", 7, "out of memory"},
     [ERR_TOOBIG] = {"ERR_TOOBIG", 18, "string or blob too big"},
@@ -102,6 +103,7 @@ typedef struct CodeName {
 static const CodeName code_names[] = {
     {0, "SQLITE_OK"},
     {1, "SQLITE_ERROR"},
+    {EXT(1, 1), "SQLITE_ERROR_MISSING_COLLSEQ"},
     {2, "SQLITE_INTERNAL"},
     {3, "SQLITE_PERM"},
     {4, "SQLITE_ABORT"},

@@ -11,9 +11,10 @@
 
 typedef enum Err {
     OK = 0,
-    ERR_SQL,         /* A mistake in the statement; the message says which. */
-    ERR_INTERNAL,    /* Our own mistake, caught. */
-    ERR_UNSUPPORTED, /* Understood, refused by name. */
+    ERR_SQL,          /* A mistake in the statement; the message says which. */
+    ERR_INTERNAL,     /* Our own mistake, caught. */
+    ERR_UNSUPPORTED,  /* Understood, refused by name. */
+    ERR_NO_COLLATION, /* A collating sequence that nobody registered. */
     ERR_NOMEM,
     ERR_TOOBIG,        /* String, blob or row over its limit. */
     ERR_LIMIT,         /* Another limit: columns, depth, connections... */

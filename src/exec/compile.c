@@ -385,6 +385,7 @@ call_site_new(Exec *exec, const PlanExpr *expr, CallSite **site_out)
     site->call.env = exec->env->func;
     site->call.collation = &collation_binary;
     site->call.msg = &exec->msg;
+    site->call.pure_in = expr->u.func.pure_in;
     for (u32 i = expr->arg_count; i-- > 0;) {
         const PlanExpr *arg = expr->arg[i];
         const u16 varying = PX_FLAG_READS_ROW | PX_FLAG_READS_REG | PX_FLAG_HAS_SUB;

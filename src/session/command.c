@@ -50,8 +50,7 @@ ddl_database(Session *session, const AstName *schema, bool temp, u32 *database_o
         session__catalog_view(session, &view);
         i32 at = catalog_view_database(&view, schema->text);
         if (at < 0) {
-            return session_set_error(session, ERR_SQL, "unknown database %.*s",
-                                     (int)schema->text.bytes, (const char *)schema->text.p);
+            return session__unknown_database(session, schema);
         }
         *database_out = (u32)at;
     }
@@ -143,7 +142,7 @@ ddl__check_unnamed_table(void *arg, const TableDef *table)
     Err err = OK;
     for (u32 i = 0; err == OK && i < table->column_count; i++) {
         const ColumnDef *column = &table->column[i];
-        err = check_expr(ddl, &context, table, column->default_sql, PLAN_USE_DEFAULT);
+        err = check_expr(ddl, &context, table, column->default_expr, PLAN_USE_DEFAULT);
         if (err == OK) {
             err = check_expr(ddl, &context, table, column->generated_sql, PLAN_USE_GENERATED);
         }
@@ -453,6 +452,8 @@ create_trigger(Ddl *ddl, const AstCreateTrigger *ast)
     if (table != NULL && !table->is_view) err = ddl__lock(ddl, table);
     Catalog *catalog;
     if (err != OK) return err;
+    if (ddl->stmt->param_count > 0)
+        return session_set_error(ddl->session, ERR_SQL, "trigger cannot use variables");
     err = ddl_create_trigger(&ddl->context, ast, &catalog);
     if (err != OK) return ddl__fail(ddl, err);
     ddl__done(ddl, catalog);

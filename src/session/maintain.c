@@ -267,8 +267,7 @@ maintain__vacuum(Stmt *stmt, const AstVacuum *ast)
         session__catalog_view(session, &view);
         i32 at = catalog_view_database(&view, ast->schema.text);
         if (at < 0) {
-            return session_set_error(session, ERR_SQL, "unknown database %.*s",
-                                     (int)ast->schema.text.bytes, (const char *)ast->schema.text.p);
+            return session__unknown_database(session, &ast->schema);
         }
         database = (u32)at;
     }

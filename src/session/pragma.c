@@ -282,8 +282,7 @@ pragma__describe(Stmt *stmt)
         CatalogView view;
         session__catalog_view(stmt->session, &view);
         if (catalog_view_database(&view, ast->schema.text) < 0) {
-            return session_set_error(stmt->session, ERR_SQL, "unknown database %.*s",
-                                     (int)ast->schema.text.bytes, (const char *)ast->schema.text.p);
+            return session__unknown_database(stmt->session, &ast->schema);
         }
     }
     if (def == NULL) return OK;

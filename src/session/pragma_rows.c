@@ -165,17 +165,32 @@ list_index(PragmaCall *call, const IndexDef *index, u32 at)
     return rows__add(call->stmt, cells);
 }
 
+/* The number at the end of an automatic name; created indexes come before all of those. */
+static i64
+auto_number(const IndexDef *index)
+{
+    if (index->origin == INDEX_CREATED) return I64_MAX;
+    const char *digits = strrchr(index->name, '_');
+    return digits == NULL ? 0 : pragma__value_number(SLICE(digits + 1, strlen(digits + 1)));
+}
+
 Err
 pragma__index_list(PragmaCall *call)
 {
     const TableDef *table = named_table(call);
     if (table == NULL) return OK;
     Err err = OK;
+    /* The key of a WITHOUT ROWID table stands where its constraint does: newest first. */
+    const IndexDef *key = table->primary_key;
     u32 at = 0;
-    for (u32 i = 0; err == OK && i < table->index_count; i++)
-        err = list_index(call, table->index[i], at++);
-    if (err == OK && table->primary_key != NULL) err = list_index(call, table->primary_key, at);
-    return err;
+    for (u32 i = 0; err == OK && i < table->index_count; i++) {
+        if (key != NULL && auto_number(table->index[i]) < auto_number(key)) {
+            err = list_index(call, key, at++);
+            key = NULL;
+        }
+        if (err == OK) err = list_index(call, table->index[i], at++);
+    }
+    return err == OK && key != NULL ? list_index(call, key, at) : err;
 }
 
 static Err
@@ -193,6 +208,21 @@ index_row(PragmaCall *call, const IndexDef *index, u32 at, const IndexColumn *co
     return rows__add(call->stmt, cells);
 }
 
+/* The columns that a WITHOUT ROWID table keeps beside its key. */
+static Err
+key_rest(PragmaCall *call, const TableDef *table, u32 at)
+{
+    Err err = OK;
+    for (u32 i = 0; err == OK && i < table->column_count; i++) {
+        bool in_key = table->column[i].generated == 1;
+        for (u32 k = 0; k < table->primary_key->key_columns; k++)
+            in_key = in_key || table->primary_key->column[k].column == i;
+        const IndexColumn column = {.column = (u16)i, .collation = &collation_binary};
+        if (!in_key) err = index_row(call, table->primary_key, at++, &column, false);
+    }
+    return err;
+}
+
 Err
 pragma__index_info(PragmaCall *call)
 {
@@ -200,6 +230,9 @@ pragma__index_info(PragmaCall *call)
     session__catalog_view(call->session, &view);
     if (!call->has_value) return OK;
     const IndexDef *index = catalog_view_index(&view, call->ast->schema.text, call->value, NULL);
+    const TableDef *named = index == NULL ? named_table(call) : NULL;
+    /* A WITHOUT ROWID table stands for its key. */
+    if (named != NULL && named->without_rowid) index = named->primary_key;
     bool extended = call->stmt->column_count == 6;
     if (index == NULL) return OK;
     Err err = OK;
@@ -207,7 +240,8 @@ pragma__index_info(PragmaCall *call)
     for (u32 i = 0; err == OK && i < index->key_columns; i++)
         err = index_row(call, index, at++, &index->column[i], true);
     const TableDef *table = index->table;
-    if (!extended || err != OK || index == table->primary_key) return err;
+    if (!extended || err != OK) return err;
+    if (index == table->primary_key) return key_rest(call, table, at);
     if (!table->without_rowid) {
         const IndexColumn rowid = {.column = COLUMN_ROWID, .collation = &collation_binary};
         return index_row(call, index, at, &rowid, false);

@@ -397,6 +397,20 @@ session__fail(Session *session, Err err, ErrMsg *msg)
 }
 
 Err
+session__unknown_database(Session *session, const AstName *name)
+{
+    static const char *const open[] = {[AST_QUOTE_DOUBLE] = "\"",
+                                       [AST_QUOTE_STRING] = "'",
+                                       [AST_QUOTE_BRACKET] = "[",
+                                       [AST_QUOTE_BACKTICK] = "`"};
+    const char *before = name->quote < COUNT_OF(open) ? open[name->quote] : NULL;
+    if (before == NULL) before = "";
+    return session_set_error(session, ERR_SQL, "unknown database %s%.*s%s", before,
+                             (int)name->text.bytes, (const char *)name->text.p,
+                             name->quote == AST_QUOTE_BRACKET ? "]" : before);
+}
+
+Err
 session__store_error(Session *session, u32 database, Err err)
 {
     StoreTxn *txn = session->db[database].txn;

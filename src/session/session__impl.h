@@ -197,6 +197,8 @@ struct Stmt {
 /* ---- session.c ---- */
 /* Copy the store's or planner's error into the session. */
 Err session__fail(Session *session, Err err, ErrMsg *msg);
+/* "unknown database" and the name as it was typed. */
+Err session__unknown_database(Session *session, const AstName *name);
 Err session__store_error(Session *session, u32 database, Err err);
 void session__enter(Session *session, RtTask **previous_out);
 void session__leave(Session *session, RtTask *previous);

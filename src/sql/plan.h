@@ -129,7 +129,8 @@ struct PlanExpr {
         u32 number;
         struct {
             const FuncDef *def;
-            u32 site; /* Numbered in the plan: where exec keeps auxiliary data. */
+            u32 site;            /* Numbered in the plan: where exec keeps auxiliary data. */
+            const char *pure_in; /* FuncCall.pure_in */
         } func;
         PlanSub *sub;
         struct {

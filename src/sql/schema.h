@@ -34,6 +34,7 @@ typedef struct ColumnDef {
     u16 stored_index; /* Position in the record; virtual columns: unused. */
     const Collation *collation;
     const char *default_sql;   /* Text of the DEFAULT expression; NULL if none. */
+    const char *default_expr;  /* What it means: for DEFAULT abc that is the string 'abc'. */
     const char *generated_sql; /* Text of the generating expression. */
     Cell default_value;        /* Value of a constant default; for rows older than the column. */
 } ColumnDef;

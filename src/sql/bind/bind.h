@@ -76,11 +76,10 @@ struct Source {
     u8 bare;        /* SourceBare */
     u32 number;     /* In the statement. */
     Core *core;
-    u32 index;              /* In core->source. */
-    const char *name;       /* Alias or table name: what column references say. */
-    const char *other_name; /* RETURNING: the table may be named beside its alias. */
-    Slice alias;            /* Present if one was written. */
-    const char *schema;     /* For schema.table.column. */
+    u32 index;          /* In core->source. */
+    const char *name;   /* Alias or table name: what column references say. */
+    Slice alias;        /* Present if one was written. */
+    const char *schema; /* For schema.table.column. */
     const TableDef *table;
     Query *query;
     Cte *cte;
@@ -416,6 +415,9 @@ bool bind__column_hidden(const Source *source, u32 column);
 
 /* Bind an expression of the schema over the columns of `source` (CHECK, index, ...); `clause` is
    the name for messages.  With `quiet` the columns are not counted as used. */
+/* Where in the schema the expression stands, if the same arguments must give the same result there:
+   FuncCall.pure_in; NULL: elsewhere. */
+const char *bind__pure_place(const Binder *b);
 PlanExpr *bind__schema_expr(Binder *b, Source *source, Slice sql, const char *clause, bool quiet);
 bool
 bind__schema_conjuncts(Binder *b, Source *source, Slice sql, const char *clause, ExprList *out);

@@ -166,7 +166,7 @@ bind__find_collation(Binder *b, const AstName *name)
     if (collation == NULL && b->ctx->find_collation != NULL)
         collation = b->ctx->find_collation(b->ctx->collation_arg, name->text);
     if (collation == NULL) {
-        bind__fail(b, ERR_SQL, "no such collation sequence: %.*s", (int)name->text.bytes,
+        bind__fail(b, ERR_NO_COLLATION, "no such collation sequence: %.*s", (int)name->text.bytes,
                    name->text.p);
     }
     return collation;

@@ -152,6 +152,8 @@ scalar_call(Binder *b, const FuncDef *def, const ExprList *args, Span span)
     u8 klass = bind__call_class(def, args);
     if (klass > e->klass) e->klass = klass;
     e->u.func.def = def;
+    /* SQLite holds CURRENT_DATE and its kin for harmless there. */
+    if (strncmp(def->name, "current_", 8) != 0) e->u.func.pure_in = bind__pure_place(b);
     if ((def->flags & FUNC_COLLATES) != 0) {
         for (u32 i = 0; i < args->count && e->collation == NULL; i++)
             e->collation = bind__carried_collation(args->items[i]);

@@ -222,10 +222,7 @@ source_is_named(const Source *source, const AstColumnRef *ref, bool any_schema)
 {
     const AstQualifier *q = ref->qualifier;
     if (q == NULL) return true;
-    if (!slice_equal_nocase(bind__text(source->name), q->table.text) &&
-        (source->other_name == NULL ||
-         !slice_equal_nocase(bind__text(source->other_name), q->table.text)))
-        return false;
+    if (!slice_equal_nocase(bind__text(source->name), q->table.text)) return false;
     if (!ast_name_present(&q->schema) || any_schema) return true;
     return source->schema != NULL && slice_equal_nocase(bind__text(source->schema), q->schema.text);
 }

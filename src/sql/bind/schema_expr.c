@@ -38,6 +38,21 @@ leave(Binder *b, const Saved *saved)
     b->clause = saved->clause;
 }
 
+const char *
+bind__pure_place(const Binder *b)
+{
+    static const struct {
+        const char *clause, *place;
+    } places[] = {{"CHECK constraints", "a CHECK constraint"},
+                  {"generated columns", "a generated column"},
+                  {"index expressions", "an index"},
+                  {"partial index WHERE clauses", "an index"}};
+    for (u32 i = 0; b->clause != NULL && i < COUNT_OF(places); i++) {
+        if (strcmp(b->clause, places[i].clause) == 0) return places[i].place;
+    }
+    return NULL;
+}
+
 static bool
 bind_text(Binder *b, Source *source, Slice sql, const char *clause, bool quiet, PlanExpr **expr_out,
           ExprList *list_out)

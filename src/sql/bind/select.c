@@ -554,7 +554,7 @@ from_mentions(const AstFrom *from, Slice name)
     return false;
 }
 
-/* How many arms at the end are recursive. */
+/* How many arms at the end are recursive: all of them by the same operator. */
 static u32
 recursive_arms(const AstCte *cte)
 {
@@ -562,6 +562,7 @@ recursive_arms(const AstCte *cte)
     u32 count = 0;
     for (u32 i = select->count; i-- > 1; count++) {
         if (!from_mentions(select->arms[i].from, cte->name.text)) break;
+        if (select->arms[i].op != select->arms[select->count - 1].op) break;
         if (select->arms[i].op != AST_SET_UNION && select->arms[i].op != AST_SET_UNION_ALL) break;
     }
     return count;

@@ -7,6 +7,7 @@
  */
 #include "sql/catalog/catalog_unit.h"
 #include "sql/parse/parse.h"
+#include "sql/parse/walk.h"
 
 static Slice
 text_slice(const char *text)
@@ -130,7 +131,8 @@ catalog__table_name_is_free(DdlContext *ddl, const AstName *name)
     const TableDef *table = catalog_find_table(ddl->old, text);
     if (table != NULL) {
         return err_set_at(ddl->msg, ERR_SQL, (i32)name->span.offset, "%s %.*s already exists",
-                          table->is_view ? "view" : "table", (int)text.bytes, (const char *)text.p);
+                          table->is_view ? "view" : "table", (int)name->span.bytes,
+                          (const char *)ddl->sql.p + name->span.offset);
     }
     if (catalog_find_index(ddl->old, text) != NULL) {
         return err_set(ddl->msg, ERR_SQL, "there is already an index named %.*s", (int)text.bytes,
@@ -303,11 +305,48 @@ ddl_create_table_as(DdlContext *ddl, const AstCreateTable *ast, u32 column_count
     return err;
 }
 
+/* ---- references to other databases ---- */
+
+typedef struct Foreign {
+    DdlContext *ddl;
+    const char *kind;
+    Span name; /* Of what is made. */
+    Err err;
+} Foreign;
+
+static void
+check_schema_name(void *arg, AstRole role, const AstName *name)
+{
+    Foreign *foreign = arg;
+    DdlContext *ddl = foreign->ddl;
+    if (role != AST_ROLE_SCHEMA || foreign->err != OK || !ast_name_present(name)) return;
+    if (slice_equal_nocase(name->text, text_slice(ddl->env->schema))) return;
+    foreign->err = err_set(ddl->msg, ERR_SQL, "%s %.*s cannot reference objects in database %.*s",
+                           foreign->kind, (int)foreign->name.bytes,
+                           (const char *)ddl->sql.p + foreign->name.offset, (int)name->text.bytes,
+                           (const char *)name->text.p);
+}
+
+/* What is stored in a database speaks of that database alone, unless it is the temporary one. */
+static Err
+check_references(DdlContext *ddl, const char *kind, Span name, const AstSelect *select,
+                 const AstCreateTrigger *trigger)
+{
+    Foreign foreign = {.ddl = ddl, .kind = kind, .name = name};
+    const AstVisitor visitor = {.arg = &foreign, .name = check_schema_name};
+    if (ddl->env->database == 1) return OK;
+    if (select != NULL) ast_walk_select(&visitor, select);
+    for (u32 i = 0; trigger != NULL && i < trigger->count; i++)
+        ast_walk_statement(&visitor, trigger->steps[i]);
+    return foreign.err;
+}
+
 Err
 ddl_create_view(DdlContext *ddl, const AstCreateView *ast, Catalog **new_out)
 {
     *new_out = NULL;
     Err err = catalog__table_name_is_free(ddl, &ast->name);
+    if (err == OK) err = check_references(ddl, "view", ast->name.span, ast->select, NULL);
     if (err != OK) return err;
     Arena arena;
     arena_init(&arena, NULL);
@@ -448,8 +487,8 @@ trigger_table(DdlContext *ddl, const AstCreateTrigger *ast, const TableDef **tab
         return err_set(ddl->msg, ERR_SQL, "cannot create INSTEAD OF trigger on table: %.*s",
                        (int)name.bytes, (const char *)name.p);
     }
-    name = ast->name.text;
-    if (catalog_find_trigger(ddl->old, name) != NULL) {
+    name = span_slice(ddl->sql, ast->name.span);
+    if (catalog_find_trigger(ddl->old, ast->name.text) != NULL) {
         return err_set(ddl->msg, ERR_SQL, "trigger %.*s already exists", (int)name.bytes,
                        (const char *)name.p);
     }
@@ -463,6 +502,7 @@ ddl_create_trigger(DdlContext *ddl, const AstCreateTrigger *ast, Catalog **new_o
     const TableDef *table;
     Err err = name_is_allowed(ddl, &ast->name);
     if (err == OK) err = trigger_table(ddl, ast, &table);
+    if (err == OK) err = check_references(ddl, "trigger", ast->name.span, NULL, ast);
     if (err != OK) return err;
     CatalogUnit *before = catalog__unit_of(ddl->old, text_slice(table->name));
     Arena arena;

@@ -14,7 +14,7 @@ index_term(const UnitContext *context, Arena *arena, Slice sql, const AstOrderTe
         Slice name = expr->u.collate.name->text;
         collation = catalog__collation(context->env, name);
         if (collation == NULL) {
-            return err_set(context->msg, ERR_SQL, "no such collation sequence: %.*s",
+            return err_set(context->msg, ERR_NO_COLLATION, "no such collation sequence: %.*s",
                            (int)name.bytes, (const char *)name.p);
         }
         expr = expr->u.collate.operand;

@@ -120,7 +120,7 @@ key_column(const TableBuild *build, const AstOrderTerm *term, IndexColumn *colum
     if (collation.p == NULL) return OK;
     column->collation = catalog__collation(build->context->env, collation);
     if (column->collation != NULL) return OK;
-    return err_set(build->context->msg, ERR_SQL, "no such collation sequence: %.*s",
+    return err_set(build->context->msg, ERR_NO_COLLATION, "no such collation sequence: %.*s",
                    (int)collation.bytes, (const char *)collation.p);
 }
 
@@ -428,6 +428,27 @@ literal_value(Arena *arena, const AstExpr *expr, Cell *value_out)
     }
 }
 
+/* DEFAULT abc: a string, unless it is TRUE or FALSE. */
+static bool
+is_default_word(const AstConstraint *source)
+{
+    if (source->default_kind != AST_DEFAULT_WORD || source->expr->kind != AST_EXPR_COLUMN)
+        return false;
+    const AstName *name = &source->expr->u.column.name;
+    return !slice_equal_nocase(name->text, SLICE_LITERAL("true")) &&
+           !slice_equal_nocase(name->text, SLICE_LITERAL("false"));
+}
+
+static const char *
+quoted(Arena *arena, Slice word)
+{
+    Buf text = {0};
+    Err err = sql_string_append(&text, word);
+    char *copy = err == OK ? arena_strndup(arena, text.p, text.bytes) : NULL;
+    buf_free(&text);
+    return copy;
+}
+
 static Err
 set_default(TableBuild *build, ColumnDef *column, const AstConstraint *source)
 {
@@ -436,6 +457,17 @@ set_default(TableBuild *build, ColumnDef *column, const AstConstraint *source)
     }
     column->default_sql = catalog__span_copy(build->arena, build->sql, source->expr_text);
     if (column->default_sql == NULL) return ERR_NOMEM;
+    column->default_expr = column->default_sql;
+    if (is_default_word(source)) {
+        Slice word = source->expr->u.column.name.text;
+        column->default_expr = quoted(build->arena, word);
+        column->default_value = cell_text(word.p, word.bytes);
+        if (column->default_expr == NULL) return ERR_NOMEM;
+        Err err = cell_copy(&column->default_value, build->arena, &column->default_value);
+        return err != OK ? err
+                         : cell_apply_affinity(&column->default_value, (Affinity)column->affinity,
+                                               build->arena);
+    }
     Err err = literal_value(build->arena, source->expr, &column->default_value);
     if (err != OK) return err;
     /* SQLite reads the literal's text for rows older than the column: without an affinity 2.0 is
@@ -560,9 +592,10 @@ declare_column(TableBuild *build, u32 at, const AstColumnDef *ast)
     column->collation = &collation_binary;
     column->affinity = AFFINITY_BLOB;
     if (ast->type.bytes > 0) {
-        column->type_text = catalog__span_copy(build->arena, build->sql, ast->type);
+        Slice type = sql_dequote(build->arena, span_slice(build->sql, ast->type));
+        column->type_text = arena_strndup(build->arena, type.p, type.bytes);
         if (column->type_text == NULL) return ERR_NOMEM;
-        column->affinity = (u8)affinity_of_type(span_slice(build->sql, ast->type));
+        column->affinity = (u8)affinity_of_type(type);
     }
     Err err = strict_type(build, column);
     for (u32 i = 0; err == OK && i < ast->constraints.count; i++) {
@@ -572,8 +605,10 @@ declare_column(TableBuild *build, u32 at, const AstColumnDef *ast)
         } else if (source->kind == AST_CONSTRAINT_COLLATE) {
             column->collation = catalog__collation(build->context->env, source->collation.text);
             if (column->collation == NULL) {
-                err = fail(build, "no such collation sequence: %s",
-                           name_copy(build->arena, &source->collation), "");
+                Slice name = source->collation.text;
+                err = err_set(build->context->msg, ERR_NO_COLLATION,
+                              "no such collation sequence: %.*s", (int)name.bytes,
+                              (const char *)name.p);
             }
         }
     }

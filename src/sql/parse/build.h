@@ -241,6 +241,8 @@ Operand parse__cast(Parser *P, Token word, Operand operand, Span type, Token clo
 Operand parse__between(Parser *P, Operand operand, int negated, Operand low, Operand high);
 /* op.extra: with NOT */
 Operand parse__like(Parser *P, Operand operand, Token op, Operand pattern, const Operand *escape);
+/* The columns of an index: they have no place for NULLs. */
+AstOrderTerms parse__key_terms(Parser *P, AstOrderTerms list);
 Operand parse__in_list(Parser *P, Operand operand, int negated, AstExprs list, Token close);
 Operand parse__in_select(Parser *P, Operand operand, int negated, SelectDraft *select, Token close);
 Operand

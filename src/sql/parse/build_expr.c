@@ -615,6 +615,18 @@ parse__order_term(Parser *P, AstOrderTerms list, Operand item, int mode)
     return list;
 }
 
+AstOrderTerms
+parse__key_terms(Parser *P, AstOrderTerms list)
+{
+    for (u32 i = 0; i < list.count && !P->stored; i++) {
+        if (list.items[i].nulls == AST_NULLS_DEFAULT) continue;
+        parse__fail(P, -1, "unsupported use of NULLS %s",
+                    list.items[i].nulls == AST_NULLS_FIRST ? "FIRST" : "LAST");
+        break;
+    }
+    return list;
+}
+
 /* ---- Windows ---- */
 
 AstWindow *

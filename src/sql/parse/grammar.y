@@ -236,9 +236,9 @@ constraint_sep ::= COMMA.                           { parse__constraint_comma(P)
 constraint_sep ::= .
 
 table_constraint ::= CONSTRAINT(W) nm(X).           { parse__constraint_name(P, W, X); }
-table_constraint ::= PRIMARY(W) KEY LP order_terms(T) autoincrement(I) RP on_conflict(C).
+table_constraint ::= PRIMARY(W) KEY LP key_terms(T) autoincrement(I) RP on_conflict(C).
                                                     { parse__table_key(P, AST_CONSTRAINT_PRIMARY_KEY, W, T, I, C); }
-table_constraint ::= UNIQUE(W) LP order_terms(T) RP on_conflict(C).
+table_constraint ::= UNIQUE(W) LP key_terms(T) RP on_conflict(C).
                                                     { parse__table_key(P, AST_CONSTRAINT_UNIQUE, W, T, 0, C); }
 table_constraint ::= CHECK(W) LP(L) expr(X) RP(R) on_conflict(C). { parse__check(P, W, L, X, R, C); }
 table_constraint ::= FOREIGN(W) KEY LP plain_names(L) RP REFERENCES nm(X) plain_names_opt(N)
@@ -260,7 +260,7 @@ resolution(A) ::= REPLACE.                          { A = AST_CONFLICT_REPLACE; 
 statement(A) ::= CREATE temp(T) VIEW if_not_exists(E) nm(X) dotted(Y) plain_names_opt(N) AS select(S).
     { A = parse__create_view(P, T, E, X, Y, N, S); }
 
-statement(A) ::= CREATE unique(U) INDEX if_not_exists(E) nm(X) dotted(Y) ON nm(T) lp order_terms(L) RP where_opt(W).
+statement(A) ::= CREATE unique(U) INDEX if_not_exists(E) nm(X) dotted(Y) ON nm(T) lp key_terms(L) RP where_opt(W).
     { A = parse__create_index(P, U, E, X, Y, T, L, W); }
 
 %type unique {int}
@@ -479,6 +479,8 @@ indexed_by(A) ::= NOT(W) INDEXED.                   { A = W; }
 where_opt(A) ::= .                                  { A = NULL; }
 where_opt(A) ::= WHERE expr(X).                     { A = X.expr; }
 
+%type key_terms {AstOrderTerms}
+key_terms(A) ::= order_terms(L).                     { A = parse__key_terms(P, L); }
 %type order_terms {AstOrderTerms}
 %type order_opt {AstOrderTerms}
 order_opt(A) ::= .                                  { A = (AstOrderTerms){0}; }
@@ -563,9 +565,9 @@ insert_tail(A) ::= ON(W) CONFLICT DO NOTHING returning(R).
     { A = parse__upsert(P, (InsertTail){NULL, R}, W, ORDER_NONE, NULL, false, SETS_NONE, NULL); }
 insert_tail(A) ::= ON(W) CONFLICT DO UPDATE SET set_list(L) where_opt(X) returning(R).
     { A = parse__upsert(P, (InsertTail){NULL, R}, W, ORDER_NONE, NULL, true, L, X); }
-insert_tail(A) ::= ON(W) CONFLICT LP order_terms(T) RP where_opt(Y) DO NOTHING insert_tail(U).
+insert_tail(A) ::= ON(W) CONFLICT LP key_terms(T) RP where_opt(Y) DO NOTHING insert_tail(U).
     { A = parse__upsert(P, U, W, T, Y, false, SETS_NONE, NULL); }
-insert_tail(A) ::= ON(W) CONFLICT LP order_terms(T) RP where_opt(Y) DO UPDATE SET set_list(L) where_opt(X) insert_tail(U).
+insert_tail(A) ::= ON(W) CONFLICT LP key_terms(T) RP where_opt(Y) DO UPDATE SET set_list(L) where_opt(X) insert_tail(U).
     { A = parse__upsert(P, U, W, T, Y, true, L, X); }
 
 %type returning {AstResults *}

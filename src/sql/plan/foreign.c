@@ -250,7 +250,7 @@ put_set(const Action *a, Buf *sql, u8 action)
         if (action == FOREIGN_CASCADE) {
             err = put_parent(a, sql, "new.", i);
         } else if (action == FOREIGN_SET_DEFAULT && column->default_sql != NULL) {
-            err = buf_printf(sql, "(%s)", column->default_sql);
+            err = buf_printf(sql, "(%s)", column->default_expr);
         } else {
             err = buf_append_text(sql, "NULL");
         }

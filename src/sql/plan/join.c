@@ -21,6 +21,25 @@ push_terms(Core *core, Join *join, const ExprList *list, bool on, u32 unit)
     return true;
 }
 
+static bool
+outer_written(const FromItem *item, u32 number)
+{
+    return number > 0 && (item->join & (AST_JOIN_LEFT | AST_JOIN_RIGHT)) != 0;
+}
+
+/* The ON of an outer join, and any ON beside a RIGHT JOIN, reads nothing that comes later. */
+static bool
+on_fits(Binder *b, const Join *join, u32 unit, u64 from_here)
+{
+    u64 later = from_here & ~join->unit[unit].mask;
+    for (u32 i = 0; i < join->term_count; i++) {
+        const Term *term = &join->term[i];
+        if (!term->on || term->unit != unit || (term->mask & later) == 0) continue;
+        return bind__fail(b, ERR_SQL, "ON clause references tables to its right") != NULL;
+    }
+    return true;
+}
+
 static f64
 unit_rows(Binder *b, const Source *source)
 {
@@ -52,7 +71,9 @@ join_setup(Binder *b, Join *join, Core *core, FromList *list, const ExprList *wh
     if (join->unit == NULL || join->term == NULL) return false;
     join->unit_count = list->count;
     if (where != NULL) push_terms(core, join, where, false, 0);
-    u64 before = 0;
+    u64 before = 0, all = 0;
+    for (u32 i = 0; i < list->count; i++)
+        all |= list->item[i].mask;
     for (u32 i = 0; i < list->count; i++) {
         Unit *unit = &join->unit[i];
         FromItem *item = &list->item[i];
@@ -72,6 +93,8 @@ join_setup(Binder *b, Join *join, Core *core, FromList *list, const ExprList *wh
         unit->rows = unit->source != NULL ? unit_rows(b, unit->source) : 1000;
         bool outer = (unit->join & (AST_JOIN_LEFT | AST_JOIN_RIGHT)) != 0;
         push_terms(core, join, &item->on, outer || core->has_right_join, i);
+        if ((outer_written(item, i) || core->has_right_join) && !on_fits(b, join, i, all & ~before))
+            return false;
         before |= item->mask;
     }
     before = 0;

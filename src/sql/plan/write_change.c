@@ -93,37 +93,52 @@ push_key(Binder *b, Target *target, ExprList *out)
     return true;
 }
 
-/* Plan the scan: keys of the targets, then the cells of the other sources. */
+/* Where the cells of the other sources stand in the row of the write; their number. */
+static bool
+place_sources(Binder *b, const Core *core, const Target *target, const Layout *layout,
+              u32 *extra_out)
+{
+    Layout *row = target->row;
+    u32 first = target->table->column_count + 1u;
+    *extra_out = 0;
+    row->core = core;
+    row->base = BIND_ARRAY(b, i32, core->source_count);
+    if (row->base == NULL) return false;
+    for (u32 i = 0; i < core->source_count; i++) {
+        row->base[i] = -1;
+        if (core->source[i] == target->source || layout->base[i] < 0) continue;
+        row->base[i] = (i32)(first + *extra_out);
+        *extra_out += core->source[i]->cell_count;
+    }
+    return true;
+}
+
+/* Plan the scan: keys of the targets, then the cells of the other sources, then the new values if
+   the scan computes them (`sets`). */
 static PlanNode *
-change_source(Binder *b, Change *change, Target *target, Join *join, bool view)
+change_source(Binder *b, Change *change, Target *target, Join *join, const SetList *sets)
 {
     Core *core = change->core;
     ExprList keys = {0};
-    (void)view;
     if (!push_key(b, target, &keys)) return NULL;
     join->for_write = true;
     Layout *layout = NULL;
     PlanNode *input = plan__join(b, core, join, NULL, &layout);
     if (input == NULL) return NULL;
     Env env = {.layout = layout};
-    u32 extra = 0;
-    u32 first = target->table->column_count + 1u;
+    u32 cells = 0, set_count = sets == NULL ? 0 : sets->count;
     Layout *row = target->row;
-    row->core = core;
-    row->base = BIND_ARRAY(b, i32, core->source_count);
-    if (row->base == NULL) return NULL;
-    for (u32 i = 0; i < core->source_count; i++) {
-        row->base[i] = -1;
-        if (core->source[i] == target->source || layout->base[i] < 0) continue;
-        row->base[i] = (i32)(first + extra);
-        extra += core->source[i]->cell_count;
-    }
-    row->columns = first + extra;
-    target->write->extra = extra;
-    u32 count = keys.count + extra;
+    if (!place_sources(b, core, target, layout, &cells)) return NULL;
+    target->write->extra = cells + set_count;
+    row->columns = target->table->column_count + 1u + target->write->extra;
+    u32 count = keys.count + target->write->extra;
     PlanNode *node = plan__node(b, PLAN_PROJECT, count);
     PlanExpr **exprs = KEEP_ARRAY(b, PlanExpr *, count);
     if (node == NULL || exprs == NULL) return NULL;
+    node->input = input;
+    node->klass = input->klass;
+    node->rows = input->rows;
+    node->u.project.expr = exprs;
     for (u32 i = 0; i < keys.count; i++) {
         exprs[i] = plan__lower(b, keys.items[i], &env);
         if (exprs[i] == NULL) return NULL;
@@ -136,11 +151,31 @@ change_source(Binder *b, Change *change, Target *target, Join *join, bool view)
             if (exprs[at++] == NULL) return NULL;
         }
     }
-    node->input = input;
-    node->klass = input->klass;
-    node->rows = input->rows;
-    node->u.project.expr = exprs;
+    for (u32 i = 0; i < set_count; i++) {
+        exprs[at] = plan__lower(b, sets->value.items[i], &env);
+        if (exprs[at] == NULL) return NULL;
+        plan__class(node, exprs[at++]);
+    }
     return node;
+}
+
+/* With FROM all new values are computed before the first change; they stand behind the row. */
+static bool
+set_exprs(Binder *b, const Target *target, const SetList *sets, bool computed)
+{
+    PlanWrite *write = target->write;
+    if (!computed) {
+        write->set_expr = plan__lower_list(b, &sets->value, target->env);
+        return write->set_expr != NULL;
+    }
+    write->set_expr = KEEP_ARRAY(b, PlanExpr *, sets->count);
+    if (write->set_expr == NULL) return false;
+    u32 first = target->row->columns - sets->count;
+    for (u32 i = 0; i < sets->count; i++) {
+        write->set_expr[i] = plan__column(b, first + i, NULL);
+        if (write->set_expr[i] == NULL) return false;
+    }
+    return true;
 }
 
 static const PlanScan *
@@ -223,6 +258,21 @@ mark_used(const PlanExpr *e, Source *source)
         mark_used(e->arg[i], source);
 }
 
+/* FROM may have the target again, by another name. */
+static bool
+target_once(Binder *b, const Core *core)
+{
+    const Source *target = core->source[0];
+    for (u32 i = 1; i < core->source_count; i++) {
+        const Source *other = core->source[i];
+        if (other->table == NULL || other->table != target->table) continue;
+        if (!slice_equal_nocase(bind__text(other->name), bind__text(target->name))) continue;
+        return bind__fail(b, ERR_SQL, "target object/alias may not appear in FROM clause: %s",
+                          target->name) != NULL;
+    }
+    return true;
+}
+
 bool
 plan__update(Binder *b, const AstUpdate *ast)
 {
@@ -233,6 +283,7 @@ plan__update(Binder *b, const AstUpdate *ast)
     Change change = {0};
     if (!plan__target_init(b, &target, table, &ast->target, WRITE_UPDATE)) return false;
     if (!change_begin(b, &change, &target, ast->from)) return false;
+    if (!target_once(b, change.core)) return false;
     SetList sets = {0};
     PlanWrite *write = target.write;
     write->conflict = plan__conflict(b, (u8)ast->conflict);
@@ -260,10 +311,9 @@ plan__update(Binder *b, const AstUpdate *ast)
     }
     for (u32 i = 0; change.core->source_count > 1 && i <= target.table->column_count; i++)
         target.source->used[i] |= used[i];
-    write->source = change_source(b, &change, &target, &join, false);
-    if (write->source == NULL) return false;
-    write->set_expr = plan__lower_list(b, &sets.value, target.env);
-    if (write->set_expr == NULL) return false;
+    bool computed = change.core->source_count > 1;
+    write->source = change_source(b, &change, &target, &join, computed ? &sets : NULL);
+    if (write->source == NULL || !set_exprs(b, &target, &sets, computed)) return false;
     if (!plan__target_table_parts(b, &target)) return false;
     if (!plan__returning(b, &target, &ast->returning)) return false;
     if (!plan__foreign_keys(b, &target) || !plan__triggers(b, &target, table)) return false;
@@ -291,7 +341,7 @@ plan__delete(Binder *b, const AstDelete *ast)
     if (table->host != NULL)
         return plan__host_change(b, change.core, &target, NULL, &ast->returning);
     Join join = {0};
-    write->source = change_source(b, &change, &target, &join, false);
+    write->source = change_source(b, &change, &target, &join, NULL);
     if (write->source == NULL) return false;
     if (!plan__target_table_parts(b, &target)) return false;
     if (!plan__returning(b, &target, &ast->returning)) return false;

@@ -40,8 +40,8 @@ plan__host_insert(Binder *b, Target *target, const AstInsert *ast)
         if (cell >= 0) {
             e = plan__column(b, (u32)cell, NULL);
             if (e == NULL) return false;
-        } else if (i < table->column_count && table->column[i].default_sql != NULL) {
-            const char *sql = table->column[i].default_sql;
+        } else if (i < table->column_count && table->column[i].default_expr != NULL) {
+            const char *sql = table->column[i].default_expr;
             PlanExpr *bound = bind__schema_expr(b, NULL, bind__text(sql), "DEFAULT", true);
             e = bound == NULL ? NULL : plan__lower(b, bound, NULL);
             if (e == NULL) return false;

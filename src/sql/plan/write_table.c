@@ -138,7 +138,7 @@ bind_defaults(Binder *b, Target *target)
     if (write->default_expr == NULL) return false;
     for (u32 i = 0; i < table->column_count; i++) {
         /* Whoever does not name the rowid gets a new one, whatever its default says. */
-        const char *sql = i == table->rowid_column ? NULL : table->column[i].default_sql;
+        const char *sql = i == table->rowid_column ? NULL : table->column[i].default_expr;
         if (sql == NULL) continue;
         PlanExpr *e = bind__schema_expr(b, NULL, bind__text(sql), "DEFAULT", true);
         write->default_expr[i] = e == NULL ? NULL : plan__lower(b, e, NULL);
@@ -399,8 +399,14 @@ plan__returning(Binder *b, Target *target, const AstResults *results)
     Query *query = bind__query_new(b, 1);
     Core *core = query == NULL ? NULL : bind__core_new(b, query);
     if (core == NULL) return false;
-    /* Names see the target alone; the source is shared with the row's layout. */
-    target->source->other_name = target->stored->name;
+    /* Names see the target alone, which is called as it is stored; the source is shared with the
+     * row's layout. */
+    const char *alias = target->source->name;
+    target->source->name = target->stored->name;
+    for (u32 i = 0; i < results->count; i++) {
+        if (results->items[i].kind == AST_RESULT_TABLE_STAR)
+            return bind__fail(b, ERR_SQL, "RETURNING may not use \"TABLE.*\" wildcards") != NULL;
+    }
     Core *kept = target->source->core;
     u32 index = target->source->index;
     if (!bind__core_add_source(b, core, target->source)) return false;
@@ -408,6 +414,7 @@ plan__returning(Binder *b, Target *target, const AstResults *results)
     bind__scope_push(b, &scope, core);
     bool good = bind__results(b, core, results);
     bind__scope_pop(b);
+    target->source->name = alias;
     target->source->core = kept;
     target->source->index = index;
     if (!good) return false;
