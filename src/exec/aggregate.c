@@ -42,6 +42,7 @@ agg_open(Exec *exec, Agg *agg, const PlanAgg *plan)
         err = exec__compile_condition(exec, plan->filter, &agg->filter);
     if (err == OK && plan->order_count > 0) err = agg_open_order(exec, agg);
     if (err != OK || !plan->distinct) return err;
+    exec__spill_enlist(exec);
     err = exec__keymaker_init(exec, &agg->maker, &agg->plan->collation, 1);
     return err == OK ? OK : exec__fail(exec, err, NULL);
 }
@@ -49,7 +50,7 @@ agg_open(Exec *exec, Agg *agg, const PlanAgg *plan)
 Err
 exec__aggs_open(Exec *exec, Aggs *aggs, const PlanAgg *plan, u32 count)
 {
-    *aggs = (Aggs){.count = 0};
+    *aggs = (Aggs){.exec = exec};
     arena_init(&aggs->states, exec->env->account);
     aggs->agg = ARENA_NEW_ARRAY(&exec->arena, Agg, MAX_OF(count, 1u));
     if (aggs->agg == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
@@ -57,6 +58,7 @@ exec__aggs_open(Exec *exec, Aggs *aggs, const PlanAgg *plan, u32 count)
         aggs->count++;
         aggs->agg[i].state_offset = aggs->state_bytes;
         aggs->state_bytes += (u32)ALIGN_UP(plan[i].def->state_bytes, 16);
+        aggs->has_distinct |= plan[i].distinct;
         Err err = agg_open(exec, &aggs->agg[i], &plan[i]);
         if (err != OK) return err;
     }
@@ -84,6 +86,7 @@ exec__aggs_clear(Aggs *aggs)
         if (agg->plan->distinct) {
             exec__ints_clear(&agg->ints);
             agg->ints_off = false;
+            exec__set_clear(aggs->exec, &agg->spilled);
             exec__keyset_clear(&agg->seen);
             exec__keymaker_reset(&agg->maker);
         }
@@ -100,6 +103,7 @@ exec__aggs_close(Aggs *aggs)
     if (aggs->agg == NULL) return;
     exec__aggs_clear(aggs);
     for (u32 i = 0; i < aggs->count; i++) {
+        exec__set_free(aggs->exec, &aggs->agg[i].spilled);
         exec__keyset_free(&aggs->agg[i].seen);
         exec__ints_free(&aggs->agg[i].ints);
         if (aggs->agg[i].plan->distinct) exec__keymaker_free(&aggs->agg[i].maker);
@@ -146,7 +150,8 @@ seen_add(Exec *exec, Agg *agg, u32 group, const Cell *argv, bool *new_out)
     store_be32(bytes, group);
     if (err == OK) err = buf_append(&agg->maker.buf, bytes, sizeof(bytes));
     if (err == OK) {
-        err = exec__keyset_add(&agg->seen, buf_slice(&agg->maker.buf), &number, new_out);
+        err = exec__set_add(exec, &agg->spilled, &agg->seen, buf_slice(&agg->maker.buf), &number,
+                            new_out);
     }
     return err == OK ? OK : exec__fail(exec, err, NULL);
 }
@@ -250,6 +255,28 @@ agg_feed_sorted(Exec *exec, Aggs *aggs, u32 i)
         err = exec__agg_step(exec, aggs, (u32)row[agg->plan->arg_count].u.i, i, row);
         if (err != OK) return err;
     }
+}
+
+static Err
+agg_spill(Exec *exec, Agg *agg)
+{
+    u64 memory = exec__keyset_memory(&agg->seen) + exec__ints_memory(&agg->ints);
+    if (!exec__spill_due(exec, &agg->spilled.held, memory)) return OK;
+    Err err = agg->ints_off ? OK : ints_leave(exec, agg);
+    if (err != OK) return err;
+    exec__ints_free(&agg->ints);
+    err = exec__set_flush(exec, &agg->spilled, &agg->seen);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
+Err
+exec__aggs_spill(Exec *exec, Aggs *aggs)
+{
+    for (u32 i = 0; aggs->has_distinct && i < aggs->count; i++) {
+        Err err = aggs->agg[i].plan->distinct ? agg_spill(exec, &aggs->agg[i]) : OK;
+        if (err != OK) return err;
+    }
+    return OK;
 }
 
 Err

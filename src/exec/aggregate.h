@@ -9,6 +9,7 @@
 
 #include "exec/int_set.h"
 #include "exec/node.h"
+#include "exec/sorted_file.h"
 #include "exec/sorter.h"
 
 typedef struct Agg {
@@ -18,10 +19,11 @@ typedef struct Agg {
     u32 state_offset;
     KeyMaker maker; /* DISTINCT */
     KeySet seen;
-    IntSet ints;   /* What has been seen while all of it was integers from vectors ... */
-    bool ints_off; /* ... then something else came: all is in `seen`. */
-    Sorter sorter; /* ORDER BY */
-    Cell *argv;    /* Scratch. */
+    SpillSet spilled; /* Beyond the budget: what was seen before. */
+    IntSet ints;      /* What has been seen while all of it was integers from vectors ... */
+    bool ints_off;    /* ... then something else came: all is in `seen`. */
+    Sorter sorter;    /* ORDER BY */
+    Cell *argv;       /* Scratch. */
     Cell *order_cell;
     /* Whole batches (group_batch.c). */
     struct VExpr **varg, *vfilter;
@@ -32,6 +34,7 @@ typedef struct Agg {
 } Agg;
 
 typedef struct Aggs {
+    Exec *exec;
     u32 count;
     Agg *agg;
     u32 state_bytes; /* Of one group. */
@@ -39,6 +42,7 @@ typedef struct Aggs {
     u8 **state; /* [groups] */
     u32 groups, capacity;
     bool fed; /* Sorted rows have been fed. */
+    bool has_distinct;
 } Aggs;
 
 MUST_CHECK Err exec__aggs_open(Exec *exec, Aggs *aggs, const PlanAgg *plan, u32 count);
@@ -56,6 +60,8 @@ MUST_CHECK Err exec__agg_is_new(Exec *exec, Agg *agg, u32 group, bool *new_out);
 MUST_CHECK Err exec__aggs_feed(Exec *exec, Aggs *aggs, u32 group, u32 agg);
 /* The same whatever DISTINCT says. */
 MUST_CHECK Err exec__agg_step(Exec *exec, Aggs *aggs, u32 group, u32 agg, const Cell *argv);
+/* Between rows: what DISTINCT has seen goes to a file if the budget says so. */
+MUST_CHECK Err exec__aggs_spill(Exec *exec, Aggs *aggs);
 /* All rows are in: feed what had to be sorted first. */
 MUST_CHECK Err exec__aggs_finish(Exec *exec, Aggs *aggs);
 /* Result of one aggregate. */

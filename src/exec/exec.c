@@ -147,7 +147,7 @@ exec_close(Exec *exec)
         exec__node_close(exec, exec->node[i]);
     }
     for (u32 i = 0; exec->sub != NULL && i < exec->plan->sub_count; i++) {
-        exec__sub_close(exec->sub[i]);
+        exec__sub_close(exec, exec->sub[i]);
     }
     exec__in_set_free(exec->sets);
     exec__short_close(exec->chain);
@@ -467,7 +467,7 @@ exec_reset(Exec *exec)
         if (exec->node[i] != NULL) exec__node_reset(exec, exec->node[i]);
     }
     for (u32 i = 0; i < exec->plan->sub_count; i++) {
-        if (exec->sub[i] != NULL) exec__sub_reset(exec->sub[i]);
+        if (exec->sub[i] != NULL) exec__sub_reset(exec, exec->sub[i]);
     }
     exec__spill_end(exec);
 }

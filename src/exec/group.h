@@ -32,6 +32,24 @@ typedef struct Group {
     TupleMap map;  /* Over the keys in `groups`. */
     u32 *group_of; /* By position in the batch. */
     u32 *hash;     /* The same. */
+    u16 *sel;      /* Rows whose group is at hand. */
+    /* Beyond the budget (group_spill.c). */
+    u64 held;       /* As exec__spill_due() knows it. */
+    bool full;      /* No group may be added. */
+    bool late_open; /* What follows has been made. */
+    Sorter late;    /* Rows of other groups, their keys behind them. */
+    Cell *late_row, *result;
+    bool merging;
+    RowBuf done; /* The groups that were in memory: their output rows, in order. */
+    u32 done_next;
+    Err done_err; /* The last of them stands for this error, */
+    ErrMsg done_msg;
+    RowBuf ahead;    /* The first row of the sorted group after the one at hand. */
+    bool late_ready; /* A sorted group is at hand, whole. */
+    bool late_ended;
+    RowBuf page; /* Output rows read last, and what comes behind them. */
+    u32 page_next;
+    Err late_err;
 } Group;
 
 static inline u32
@@ -41,11 +59,29 @@ exec__group_keys(const Group *group)
 }
 
 /* Key of the cells in group->key_cell: find or start its group; the row at hand is in group->row.
- */
+ *number_out TUPLE_NONE: no group is started any more, the row has been put off. */
 MUST_CHECK Err exec__group_find(Exec *exec, Group *group, u32 *number_out, bool *added_out);
 MUST_CHECK Err exec__group_start(Exec *exec, Group *group);
 /* Take the bare columns from the row at hand. */
 MUST_CHECK Err exec__group_bare(Exec *exec, Group *group, u32 number);
+
+/* Feed the row at hand to group `number`. */
+MUST_CHECK Err exec__group_feed(Exec *exec, Group *group, u32 number, bool is_first);
+/* Forget all groups. */
+void exec__group_forget(Group *group);
+
+/* ---- group_spill.c ---- */
+
+u64 exec__group_memory(const Group *group);
+/* From now on rows of groups that are not at hand are put off: */
+MUST_CHECK Err exec__group_full(Exec *exec, Group *group);
+/* the row at hand, with its keys. */
+MUST_CHECK Err exec__group_late(Exec *exec, Group *group);
+/* All rows are in. */
+MUST_CHECK Err exec__group_late_start(Exec *exec, Group *group);
+void exec__group_late_next(Exec *exec, Group *group, u32 want);
+void exec__group_late_clear(Exec *exec, Group *group);
+void exec__group_late_free(Exec *exec, Group *group);
 
 /* ---- group_batch.c ---- */
 

@@ -18,7 +18,7 @@ group_slow(Exec *exec, Group *group, const Batch *in, u32 at)
     for (u32 i = 0; i < plan->u.group.key_count; i++) {
         group->key_cell[i] = vec_cell(&group->key_vec[i], at);
     }
-    if (plan->u.group.bare_count > 0) exec__load_all(in, at, group->row);
+    if (plan->u.group.bare_count > 0 || group->full) exec__load_all(in, at, group->row);
     Err err = exec__group_find(exec, group, &number, &added);
     if (err != OK) return err;
     if (added && plan->u.group.bare_count > 0) err = exec__group_bare(exec, group, number);
@@ -313,10 +313,33 @@ agg_batch(Exec *exec, Group *group, u32 i, const Batch *in)
     return run_rows(exec, group, i, &passed);
 }
 
+/* Rows that were put off have no group: leave them out. */
+static Err
+rows_at_hand(Exec *exec, Group *group, const Batch *in, Batch *left)
+{
+    if (group->sel == NULL) group->sel = EXEC_ROOM(exec, u16, BATCH_ROWS_MAX);
+    if (group->sel == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    *left = *in;
+    left->sel = group->sel;
+    left->count = 0;
+    for (u32 n = 0; n < in->count; n++) {
+        u32 at = batch_at(in, n);
+        group->sel[left->count] = (u16)at;
+        left->count += group->group_of[at] != TUPLE_NONE;
+    }
+    return OK;
+}
+
 Err
 exec__group_batch(Exec *exec, Group *group, const Batch *in)
 {
+    Batch left;
     Err err = exec__group_keys(group) > 0 ? groups_of_batch(exec, group, in) : OK;
+    if (err == OK && UNLIKELY(group->full)) {
+        err = rows_at_hand(exec, group, in, &left);
+        if (err != OK || left.count == 0) return err;
+        in = &left;
+    }
     for (u32 i = 0; err == OK && i < group->aggs.count; i++) {
         err = agg_batch(exec, group, i, in);
     }

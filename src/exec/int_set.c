@@ -16,6 +16,13 @@ exec__ints_clear(IntSet *set)
     set->count = 0;
 }
 
+u64
+exec__ints_memory(const IntSet *set)
+{
+    u64 slots = set->value != NULL ? (u64)set->mask + 1 : 0;
+    return set->window / 8 + slots * (sizeof(i64) + sizeof(u32));
+}
+
 void
 exec__ints_free(IntSet *set)
 {

@@ -20,6 +20,7 @@ typedef struct IntSet {
 /* Zero-initialised is empty. */
 void exec__ints_clear(IntSet *set);
 void exec__ints_free(IntSet *set);
+u64 exec__ints_memory(const IntSet *set);
 /* Add a number to a group's; *new_out: it was not there.  Errors: ERR_NOMEM. */
 MUST_CHECK Err exec__ints_add(IntSet *set, u32 group, bool grouped, i64 value, bool *new_out);
 /* All of them, in no order: *at starts at 0; false: there are no more. */

@@ -153,11 +153,22 @@ exec__keyset_clear(KeySet *set)
     arena_reset(&set->bytes);
 }
 
+void
+exec__keyset_drop(KeySet *set)
+{
+    mem_free(set->entry);
+    mem_free(set->slot);
+    arena_free(&set->bytes);
+    set->entry = NULL;
+    set->slot = NULL;
+    set->count = set->capacity = set->mask = 0;
+}
+
 u64
 exec__keyset_memory(const KeySet *set)
 {
-    return set->bytes.total_bytes + (u64)set->capacity * sizeof(KeySetEntry) +
-           (u64)set->mask * sizeof(u32);
+    /* Of keys there are; the arrays have room for up to twice as many. */
+    return arena_used(&set->bytes) + (u64)set->count * (sizeof(KeySetEntry) + 2 * sizeof(u32));
 }
 
 static u32

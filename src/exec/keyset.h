@@ -50,6 +50,7 @@ typedef struct KeySet {
 void exec__keyset_init(Exec *exec, KeySet *set);
 void exec__keyset_free(KeySet *set);
 void exec__keyset_clear(KeySet *set); /* Keeps the memory. */
+void exec__keyset_drop(KeySet *set);  /* Does not. */
 /* Forget all keys from number `count` on. */
 void exec__keyset_truncate(KeySet *set, u32 count);
 /* Number of the key, or KEYSET_NONE. */

@@ -4,13 +4,15 @@
 #include "exec/exec__write.h"
 #include "exec/keyset.h"
 #include "exec/node.h"
+#include "exec/sorted_file.h"
 #include "exec/tuple_map.h"
 
 typedef struct Distinct {
     ExecNode node;
     KeyMaker maker;
     KeySet seen;
-    Buf last; /* Ordered: key of the row before. */
+    SpillSet spilled; /* Beyond the budget: keys that came before those in `seen`. */
+    Buf last;         /* Ordered: key of the row before. */
     bool has_last;
     /* Larger batches, not ordered: plain rows are found in the map, rows of `kept`. */
     TupleMap map;
@@ -24,8 +26,9 @@ typedef struct Distinct {
 #define BY_BATCH_MIN 16u
 
 static void
-distinct_clear(Distinct *distinct)
+distinct_clear(Exec *exec, Distinct *distinct)
 {
+    exec__set_clear(exec, &distinct->spilled);
     exec__keyset_clear(&distinct->seen);
     exec__keymaker_reset(&distinct->maker);
     exec__tuples_clear(&distinct->map);
@@ -36,7 +39,7 @@ static void
 distinct_rewind(Exec *exec, ExecNode *node)
 {
     Distinct *distinct = (Distinct *)node;
-    distinct_clear(distinct);
+    distinct_clear(exec, distinct);
     distinct->has_last = false;
     exec__rewind(exec, node->input);
 }
@@ -53,7 +56,7 @@ row_is_new(Exec *exec, Distinct *distinct, bool *new_out)
         buf_clear(&distinct->last);
         err = buf_append(&distinct->last, key.p, key.bytes);
     } else if (err == OK) {
-        err = exec__keyset_add(&distinct->seen, key, &number, new_out);
+        err = exec__set_add(exec, &distinct->spilled, &distinct->seen, key, &number, new_out);
     }
     return err == OK ? OK : exec__fail(exec, err, NULL);
 }
@@ -98,15 +101,33 @@ select_new(Exec *exec, Distinct *distinct, const Batch *in, u32 *count_out)
     return err;
 }
 
+/* Before a batch is begun: a trip may take back the keys of the batch, but none before it. */
+static Err
+spill_check(Exec *exec, Distinct *distinct)
+{
+    u64 memory = exec__keyset_memory(&distinct->seen) + exec__rowbuf_memory(&distinct->kept) +
+                 (u64)distinct->map.count * 2 * sizeof(TupleSlot);
+    if (!exec__spill_due(exec, &distinct->spilled.held, memory)) return OK;
+    exec__tuples_drop(&distinct->map);
+    exec__rowbuf_drop(&distinct->kept);
+    Err err = exec__set_flush(exec, &distinct->spilled, &distinct->seen);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
 static void
 distinct_next(Exec *exec, ExecNode *node, u32 want)
 {
     Distinct *distinct = (Distinct *)node;
     for (;;) {
+        Err err = spill_check(exec, distinct);
+        if (err != OK) {
+            exec__out_end(node, err);
+            return;
+        }
         const Batch *in = exec__next(exec, node->input, want);
         u32 count = 0;
         distinct->seen_before = distinct->seen.count;
-        Err err = select_new(exec, distinct, in, &count);
+        err = select_new(exec, distinct, in, &count);
         if (err == OK) err = in->err;
         if (err == OK && count == 0 && in->count > 0) err = exec__check(exec);
         if (count == 0 && in->count > 0 && err == OK) continue;
@@ -142,15 +163,14 @@ distinct_resume(Exec *exec, ExecNode *node, u32 used)
 static void
 distinct_reset(Exec *exec, ExecNode *node)
 {
-    (void)exec;
-    distinct_clear((Distinct *)node);
+    distinct_clear(exec, (Distinct *)node);
 }
 
 static void
 distinct_close(Exec *exec, ExecNode *node)
 {
     Distinct *distinct = (Distinct *)node;
-    (void)exec;
+    exec__set_free(exec, &distinct->spilled);
     exec__keyset_free(&distinct->seen);
     exec__keymaker_free(&distinct->maker);
     exec__tuples_free(&distinct->map);
@@ -171,6 +191,7 @@ exec__distinct_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     if (err != OK) return err;
     Distinct *distinct = (Distinct *)*node_out;
     exec__keyset_init(exec, &distinct->seen);
+    exec__spill_enlist(exec);
     exec__tuples_init(exec, &distinct->map, plan->u.distinct.collation,
                       plan->u.distinct.key_columns);
     exec__rowbuf_init(exec, &distinct->kept, plan->u.distinct.key_columns);

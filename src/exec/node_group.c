@@ -17,8 +17,8 @@
 #define ASK_MIN      64u /* Ordered: rows to ask for, however few groups are wanted. */
 #define BY_BATCH_MIN 16u /* Fewer rows are taken one by one. */
 
-static void
-groups_clear(Group *group)
+void
+exec__group_forget(Group *group)
 {
     exec__keyset_clear(&group->keys);
     exec__keymaker_reset(&group->maker);
@@ -32,7 +32,8 @@ static void
 group_rewind(Exec *exec, ExecNode *node)
 {
     Group *group = (Group *)node;
-    groups_clear(group);
+    exec__group_late_clear(exec, group);
+    exec__group_forget(group);
     group->complete = false;
     group->pending = OK;
     group->in = NULL;
@@ -102,8 +103,8 @@ row_governs(Exec *exec, Group *group, u32 number, bool is_first, bool *governs_o
     return err == OK ? OK : exec__fail(exec, err, NULL);
 }
 
-static Err
-group_feed(Exec *exec, Group *group, u32 number, bool is_first)
+Err
+exec__group_feed(Exec *exec, Group *group, u32 number, bool is_first)
 {
     Err err = exec__aggs_row(exec, &group->aggs, number, group->row, &group->node.bytes);
     if (err != OK || group->node.plan->u.group.bare_count == 0) return err;
@@ -116,7 +117,13 @@ Err
 exec__group_find(Exec *exec, Group *group, u32 *number_out, bool *added_out)
 {
     Slice key;
+    *added_out = false;
     Err err = exec__key_make(&group->maker, group->key_cell, &key);
+    if (err == OK && UNLIKELY(group->full)) {
+        *number_out = exec__keyset_find(&group->keys, key);
+        if (*number_out == TUPLE_NONE) err = exec__group_late(exec, group);
+        return err == OK ? OK : exec__fail(exec, err, NULL);
+    }
     if (err == OK) err = exec__keyset_add(&group->keys, key, number_out, added_out);
     if (err != OK) return exec__fail(exec, err, NULL);
     return *added_out ? exec__group_start(exec, group) : OK;
@@ -146,7 +153,8 @@ hash_row(Exec *exec, Group *group)
         if (err != OK) return err;
     }
     Err err = exec__group_find(exec, group, &number, &added);
-    return err == OK ? group_feed(exec, group, number, added) : err;
+    if (err != OK || number == TUPLE_NONE) return err;
+    return exec__group_feed(exec, group, number, added);
 }
 
 /* Order of the groups by their key cells, for host collations. */
@@ -196,13 +204,26 @@ hash_rows(Exec *exec, Group *group, const Batch *in, bool *first)
     for (u32 i = 0; err == OK && i < in->count; i++) {
         exec__load_all(in, batch_at(in, i), group->row);
         if (exec__group_keys(group) == 0) {
-            err = group_feed(exec, group, 0, *first);
+            err = exec__group_feed(exec, group, 0, *first);
             *first = false;
         } else {
             err = hash_row(exec, group);
         }
     }
     return err;
+}
+
+/* A group by hash uses half of its part of the budget, for rows that are put off need the rest. */
+static Err
+hash_spill(Exec *exec, Group *group)
+{
+    Err err = exec__aggs_spill(exec, &group->aggs);
+    if (err != OK || group->full || exec__group_keys(group) == 0) return err;
+    u64 memory = exec__group_memory(group);
+    (void)exec__spill_due(exec, &group->held, memory);
+    if (memory <= exec->spill.share_bytes) return OK;
+    err = exec__group_full(exec, group);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
 }
 
 static Err
@@ -221,17 +242,19 @@ hash_input(Exec *exec, Group *group)
         }
         if (err == OK) err = in->err;
         if (err == OK) err = exec__check(exec);
+        if (err == OK) err = hash_spill(exec, group);
         if (in->count == 0) break;
     }
     if (err == OK) err = exec__aggs_finish(exec, &group->aggs);
-    return err == OK ? order_make(exec, group, true) : err;
+    if (err == OK) err = order_make(exec, group, true);
+    return err == OK && group->full ? exec__group_late_start(exec, group) : err;
 }
 
 /* Ordered input: up to `want` whole groups. */
 static Err
 ordered_input(Exec *exec, Group *group, u32 want)
 {
-    groups_clear(group);
+    exec__group_forget(group);
     /* Streaming: one group, so that only the first row of the next one has been read. */
     if (group->node.streaming) want = 1;
     for (;;) {
@@ -248,6 +271,8 @@ ordered_input(Exec *exec, Group *group, u32 want)
                 group->complete = true;
                 break;
             }
+            err = exec__aggs_spill(exec, &group->aggs);
+            if (err != OK) return err;
         }
         Slice key;
         if (!kept) exec__load_all(group->in, batch_at(group->in, group->in_next), group->row);
@@ -263,7 +288,7 @@ ordered_input(Exec *exec, Group *group, u32 want)
             err = buf_append(&group->current, key.p, key.bytes);
             err = err != OK ? exec__fail(exec, err, NULL) : exec__group_start(exec, group);
         }
-        if (err == OK) err = group_feed(exec, group, group->groups.rows - 1, is_new);
+        if (err == OK) err = exec__group_feed(exec, group, group->groups.rows - 1, is_new);
         if (err != OK) return err;
         if (!kept) group->in_next++;
     }
@@ -331,7 +356,11 @@ group_next(Exec *exec, ExecNode *node, u32 want)
         exec__out_end(node, err);
         return;
     }
-    groups_show(exec, group, want);
+    if (group->merging) {
+        exec__group_late_next(exec, group, want);
+    } else {
+        groups_show(exec, group, want);
+    }
 }
 
 /*
@@ -343,6 +372,10 @@ group_resume(Exec *exec, ExecNode *node, u32 used)
 {
     Group *group = (Group *)node;
     bool ordered = node->plan->u.group.ordered && exec__group_keys(group) > 0;
+    if (group->merging) {
+        group->page_next -= node->out.count - used;
+        return OK;
+    }
     if (!ordered || group->complete || group->row_kept) {
         group->next -= node->out.count - used;
         return OK;
@@ -363,15 +396,15 @@ group_resume(Exec *exec, ExecNode *node, u32 used)
 static void
 group_reset(Exec *exec, ExecNode *node)
 {
-    (void)exec;
-    groups_clear((Group *)node);
+    exec__group_late_clear(exec, (Group *)node);
+    exec__group_forget((Group *)node);
 }
 
 static void
 group_close(Exec *exec, ExecNode *node)
 {
     Group *group = (Group *)node;
-    (void)exec;
+    exec__group_late_free(exec, group);
     exec__aggs_close(&group->aggs);
     exec__keyset_free(&group->keys);
     exec__keymaker_free(&group->maker);
@@ -413,6 +446,10 @@ exec__group_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     if (err == OK) err = exec__compile_list(exec, plan->u.group.bare, bare, &group->bare);
     if (err == OK) {
         err = exec__aggs_open(exec, &group->aggs, plan->u.group.agg, plan->u.group.agg_count);
+    }
+    if (keys > 0 && !plan->u.group.ordered) {
+        exec__spill_enlist(exec);
+        exec__spill_enlist(exec); /* And the sort of what is put off. */
     }
     if (err != OK || (plan->u.group.ordered && keys > 0)) return err;
     return exec__group_batch_open(exec, group);

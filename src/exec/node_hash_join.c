@@ -8,9 +8,12 @@
  * Keys of larger probe batches are looked up by value in the tuple map, where that is exact
  * (tuple_map.h); everything else goes through key bytes.
  *
- * The build side is kept over rewinds as long as it would come out the same (watch.h).
+ * The build side is kept over rewinds as long as it would come out the same (watch.h).  Beyond the
+ * memory budget it goes to a file (join_file.h); a candidate is then a place among the rows of the
+ * probe row's key.
  */
 #include "exec/exec__write.h"
+#include "exec/join_file.h"
 #include "exec/keyset.h"
 #include "exec/node.h"
 #include "exec/rowbuf.h"
@@ -58,6 +61,9 @@ typedef struct HashJoin {
     Arena kept;     /* Bytes of the probe row at hand after a trip. */
     Cell *row;      /* Scratch: probe cells ++ build cells. */
     Cell *key;      /* Scratch. */
+    u64 held;       /* As exec__spill_due() knows it. */
+    JoinFile file;
+    bool reseek; /* After a trip: the file stands elsewhere. */
 } HashJoin;
 
 static u8
@@ -166,38 +172,123 @@ build_row(Exec *exec, HashJoin *join, u32 row)
     return err == OK ? OK : exec__fail(exec, err, NULL);
 }
 
+/* ---- the build side in a file ---- */
+
+static Err
+file_row(Exec *exec, HashJoin *join, const Cell *row)
+{
+    Slice key = SLICE_NONE;
+    bool usable = true;
+    Err err = OK;
+    if (join->key_count > 0) {
+        err = key_make(exec, join, join->build_key, row, &join->node.bytes, &key, &usable);
+    }
+    if (err != OK) return err;
+    err = exec__join_file_add(exec, &join->file, key, usable, row);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
+static void
+build_drop(Exec *exec, HashJoin *join)
+{
+    exec__rowbuf_drop(&join->rows);
+    exec__keyset_drop(&join->keys);
+    exec__tuples_drop(&join->map);
+    exec__rowbuf_drop(&join->key_cells);
+    mem_free(join->head);
+    mem_free(join->tail);
+    mem_free(join->next);
+    join->head = join->tail = join->next = NULL;
+    join->keys_capacity = join->rows_capacity = 0;
+    exec__spill_forget(exec, &join->held);
+}
+
+/* Half of the part of the budget is for the rows, the other for sorting them. */
+static Err
+build_check(Exec *exec, HashJoin *join)
+{
+    if (join->file.in_use) return OK;
+    u64 memory = exec__rowbuf_memory(&join->rows) + exec__keyset_memory(&join->keys) +
+                 exec__rowbuf_memory(&join->key_cells) +
+                 (u64)join->map.count * 2 * sizeof(TupleSlot) + (u64)join->rows.rows * sizeof(u32);
+    (void)exec__spill_due(exec, &join->held, memory);
+    if (memory <= exec->spill.share_bytes) return OK;
+    Err err = exec__join_file_begin(exec, &join->file, join->build_columns, join->key_count > 0,
+                                    keeps_build(join));
+    if (err != OK) return exec__fail(exec, err, NULL);
+    for (u32 i = 0; err == OK && i < join->rows.rows; i++) {
+        err = file_row(exec, join, exec__rowbuf_row(&join->rows, i));
+        arena_reset(&join->node.bytes);
+    }
+    build_drop(exec, join);
+    return err;
+}
+
+static Err
+build_batch(Exec *exec, HashJoin *join, const Batch *in)
+{
+    Err err = OK;
+    if (join->file.in_use) {
+        Cell *row = join->row + join->probe_columns;
+        for (u32 i = 0; err == OK && i < in->count; i++) {
+            exec__load_all(in, batch_at(in, i), row);
+            err = file_row(exec, join, row);
+        }
+        return err;
+    }
+    u32 first = join->rows.rows;
+    err = exec__rowbuf_add_batch(&join->rows, in, 0, in->count);
+    if (err != OK) return exec__fail(exec, err, NULL);
+    for (u32 i = first; err == OK && i < join->rows.rows; i++) {
+        err = build_row(exec, join, i);
+    }
+    return err == OK ? build_check(exec, join) : err;
+}
+
+/* ---- */
+
+static Err
+build_start(Exec *exec, HashJoin *join)
+{
+    Err err = exec__watch_begin(exec, &join->watch);
+    if (err != OK) return err;
+    exec__join_file_clear(exec, &join->file);
+    exec__rowbuf_clear(&join->rows);
+    exec__keyset_clear(&join->keys);
+    exec__tuples_clear(&join->map);
+    exec__rowbuf_clear(&join->key_cells);
+    join->all_plain = true;
+    exec__keymaker_reset(&join->maker);
+    exec__rewind(exec, join->node.right);
+    return OK;
+}
+
 static Err
 build(Exec *exec, HashJoin *join)
 {
     if (!exec__watch_same(exec, &join->watch)) {
-        Err err = exec__watch_begin(exec, &join->watch);
+        Err err = build_start(exec, join);
         if (err != OK) return err;
-        exec__rowbuf_clear(&join->rows);
-        exec__keyset_clear(&join->keys);
-        exec__tuples_clear(&join->map);
-        exec__rowbuf_clear(&join->key_cells);
-        join->all_plain = true;
-        exec__keymaker_reset(&join->maker);
-        exec__rewind(exec, join->node.right);
         for (;;) {
             const Batch *in = exec__next(exec, join->node.right,
                                          exec__demand(exec, BATCH_ROWS_MAX));
-            u32 first = join->rows.rows;
-            err = exec__rowbuf_add_batch(&join->rows, in, 0, in->count);
-            if (err != OK) return exec__fail(exec, err, NULL);
-            for (u32 i = first; i < join->rows.rows; i++) {
-                err = build_row(exec, join, i);
-                if (err != OK) return err;
-            }
+            err = build_batch(exec, join, in);
+            if (err != OK) return err;
             arena_reset(&join->node.bytes);
             if (in->err != OK) return in->err;
             if (in->count == 0) break;
             err = exec__check(exec);
             if (err != OK) return err;
         }
+        if (join->file.in_use) err = exec__join_file_end(exec, &join->file);
+        if (err != OK) return exec__fail(exec, err, NULL);
         exec__watch_done(exec, &join->watch);
     }
-    if (keeps_build(join)) {
+    join->reseek = false;
+    if (keeps_build(join) && join->file.in_use) {
+        Err err = exec__join_file_unmatch(exec, &join->file);
+        if (err != OK) return exec__fail(exec, err, NULL);
+    } else if (keeps_build(join)) {
         mem_free(join->matched);
         join->matched = mem_alloc_zeroed(MAX_OF(join->rows.rows, 1u));
         if (join->matched == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
@@ -208,7 +299,7 @@ build(Exec *exec, HashJoin *join)
 
 /* One output row: the scratch row's probe cells (or NULLs) and a build row (or NULLs). */
 static void
-emit(HashJoin *join, u32 at, bool with_probe, u32 build_row_no)
+emit_cells(HashJoin *join, u32 at, bool with_probe, u32 build_row_no, const Cell *from)
 {
     ExecNode *node = &join->node;
     if (join->probe_of != NULL) {
@@ -221,11 +312,30 @@ emit(HashJoin *join, u32 at, bool with_probe, u32 build_row_no)
         node->buffer[i][at] = with_probe ? join->row[i] : cell_null();
     }
     if (node->plan->columns == join->probe_columns) return;
-    const Cell *from = build_row_no != ROW_NONE ? exec__rowbuf_row(&join->rows, build_row_no)
-                                                : NULL;
     for (u32 i = 0; i < join->build_columns; i++) {
         node->buffer[join->probe_columns + i][at] = from != NULL ? from[i] : cell_null();
     }
+}
+
+static void
+emit(HashJoin *join, u32 at, bool with_probe, u32 build_row_no)
+{
+    bool alone = build_row_no == ROW_NONE;
+    emit_cells(join, at, with_probe, build_row_no,
+               alone ? NULL : exec__rowbuf_row(&join->rows, build_row_no));
+}
+
+/* The same with a row of the file, whose bytes do not last. */
+static Err
+emit_file(Exec *exec, HashJoin *join, u32 at, bool with_probe, u32 build_row_no, const Cell *row)
+{
+    Cell *cell = join->row + join->probe_columns;
+    for (u32 i = 0; i < join->build_columns; i++) {
+        Err err = cell_copy(&row[i], &join->node.bytes, &cell[i]);
+        if (err != OK) return exec__fail(exec, err, NULL);
+    }
+    emit_cells(join, at, with_probe, build_row_no, cell);
+    return OK;
 }
 
 /* Hash the keys of a larger probe batch. */
@@ -233,7 +343,7 @@ static Err
 probe_hash(Exec *exec, HashJoin *join)
 {
     join->probe_hashed = false;
-    if (join->vprobe == NULL || join->probe->count < BY_BATCH_MIN) return OK;
+    if (join->vprobe == NULL || join->probe->count < BY_BATCH_MIN || join->file.in_use) return OK;
     for (u32 i = 0; i < join->key_count; i++) {
         Err err = exec__vexpr_eval(exec, join->vprobe[i], join->probe, &join->node.bytes,
                                    &join->probe_vec[i]);
@@ -286,6 +396,24 @@ probe_by_map(HashJoin *join, u32 at, bool *done_out)
     if (number == TUPLE_NONE && !join->all_plain) *done_out = false;
 }
 
+/* Find the candidates of the probe row at hand in the file, from place `skip` on. */
+static Err
+file_probe(Exec *exec, HashJoin *join, u32 skip)
+{
+    Slice key = SLICE_NONE;
+    bool usable = true, found = false;
+    Err err = OK;
+    join->candidate = ROW_NONE;
+    join->reseek = false;
+    if (join->key_count > 0) {
+        err = key_make(exec, join, join->probe_key, join->row, &join->node.bytes, &key, &usable);
+    }
+    if (err != OK || !usable) return err;
+    err = exec__join_file_probe(exec, &join->file, key, skip, &found);
+    if (found) join->candidate = skip;
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
 /* Start the next probe row: find its candidates. */
 static Err
 probe_start(Exec *exec, HashJoin *join)
@@ -297,6 +425,7 @@ probe_start(Exec *exec, HashJoin *join)
     join->row_matched = false;
     join->in_chain = true;
     join->candidate = ROW_NONE;
+    if (UNLIKELY(join->file.in_use)) return file_probe(exec, join, 0);
     if (join->key_count == 0) {
         join->candidate = join->rows.rows > 0 ? 0 : ROW_NONE;
         return OK;
@@ -318,15 +447,41 @@ candidate_after(const HashJoin *join, u32 row)
 }
 
 static Err
-candidate_fits(Exec *exec, HashJoin *join, u32 row, bool *fits_out)
+candidate_fits(Exec *exec, HashJoin *join, const Cell *row, bool *fits_out)
 {
     *fits_out = true;
     if (join->condition == NULL) return OK;
-    memcpy(join->row + join->probe_columns, exec__rowbuf_row(&join->rows, row),
-           join->build_columns * sizeof(Cell));
+    memcpy(join->row + join->probe_columns, row, join->build_columns * sizeof(Cell));
     ExecTruth truth = EXEC_FALSE;
     Err err = exec__truth_in(exec, join->condition, join->row, &join->node.bytes, &truth);
     *fits_out = truth == EXEC_TRUE;
+    return err;
+}
+
+/* The same as chain_run() with candidates of the file. */
+static Err
+file_run(Exec *exec, HashJoin *join, u32 want, u32 *count)
+{
+    u8 kind = kind_of(join);
+    bool first_only = kind == JOIN_SEMI || kind == JOIN_ANTI;
+    Err err = join->reseek ? file_probe(exec, join, join->candidate) : OK;
+    while (err == OK && join->candidate != ROW_NONE && *count < want) {
+        const Cell *row;
+        bool fits = false;
+        err = exec__join_file_next(exec, &join->file, &row);
+        if (err != OK) return exec__fail(exec, err, NULL);
+        u32 place = join->candidate++;
+        if (row == NULL) join->candidate = ROW_NONE;
+        if (row == NULL) break;
+        err = candidate_fits(exec, join, row, &fits);
+        if (err != OK || !fits) continue;
+        join->row_matched = true;
+        if (join->file.matched != NULL) {
+            exec__join_file_match(&join->file, (u64)row[join->build_columns].u.i);
+        }
+        if (kind != JOIN_ANTI) err = emit_file(exec, join, (*count)++, true, place, row);
+        if (first_only) join->candidate = ROW_NONE;
+    }
     return err;
 }
 
@@ -336,10 +491,14 @@ chain_run(Exec *exec, HashJoin *join, u32 want, u32 *count)
 {
     u8 kind = kind_of(join);
     bool first_only = kind == JOIN_SEMI || kind == JOIN_ANTI;
+    if (UNLIKELY(join->file.in_use)) {
+        Err err = file_run(exec, join, want, count);
+        if (err != OK) return err;
+    }
     while (join->candidate != ROW_NONE && *count < want) {
         u32 row = join->candidate;
         bool fits;
-        Err err = candidate_fits(exec, join, row, &fits);
+        Err err = candidate_fits(exec, join, exec__rowbuf_row(&join->rows, row), &fits);
         if (err != OK) return err;
         join->candidate = candidate_after(join, row);
         if (!fits) continue;
@@ -356,13 +515,23 @@ chain_run(Exec *exec, HashJoin *join, u32 want, u32 *count)
 }
 
 /* RIGHT and FULL: the build rows that nobody matched. */
-static void
-unmatched_run(HashJoin *join, u32 want, u32 *count)
+static Err
+unmatched_run(Exec *exec, HashJoin *join, u32 want, u32 *count)
 {
+    while (join->file.in_use && join->unmatched_next < join->file.rows && *count < want) {
+        u32 number = join->unmatched_next++;
+        const Cell *row;
+        if (exec__join_file_is_matched(&join->file, number)) continue;
+        Err err = exec__join_file_at(exec, &join->file, number, &row);
+        if (err != OK) return exec__fail(exec, err, NULL);
+        err = emit_file(exec, join, (*count)++, false, number, row);
+        if (err != OK) return err;
+    }
     while (join->unmatched_next < join->rows.rows && *count < want) {
         u32 row = join->unmatched_next++;
         if (!join->matched[row]) emit(join, (*count)++, false, row);
     }
+    return OK;
 }
 
 /* A probe row to work on; *stop_out: show the output first, or the probe side is at its end. */
@@ -427,7 +596,12 @@ hash_resume(Exec *exec, ExecNode *node, u32 used)
     u32 row = join->build_of[last];
     join->row_matched = row != ROW_NONE;
     join->in_chain = row != ROW_NONE && kind != JOIN_SEMI;
-    join->candidate = join->in_chain ? candidate_after(join, row) : ROW_NONE;
+    if (join->file.in_use) {
+        join->candidate = join->in_chain ? row + 1 : ROW_NONE;
+        join->reseek = join->in_chain;
+    } else {
+        join->candidate = join->in_chain ? candidate_after(join, row) : ROW_NONE;
+    }
     if (kept) return OK;
     Err err = exec__resume(exec, node->input, (u32)join->probe_of[last] + 1);
     join->probe = NULL;
@@ -454,7 +628,9 @@ hash_next(Exec *exec, ExecNode *node, u32 want)
         }
         err = chain_run(exec, join, want, &count);
     }
-    if (err == OK && join->probe_done && keeps_build(join)) unmatched_run(join, want, &count);
+    if (err == OK && join->probe_done && keeps_build(join)) {
+        err = unmatched_run(exec, join, want, &count);
+    }
     exec__out_rows(node, count, err);
 }
 
@@ -475,8 +651,9 @@ static void
 hash_reset(Exec *exec, ExecNode *node)
 {
     HashJoin *join = (HashJoin *)node;
-    (void)exec;
     exec__watch_forget(&join->watch);
+    exec__join_file_clear(exec, &join->file);
+    if (join->held > 0) exec__spill_forget(exec, &join->held);
     exec__rowbuf_clear(&join->rows);
     exec__keyset_clear(&join->keys);
     exec__tuples_clear(&join->map);
@@ -487,7 +664,7 @@ static void
 hash_close(Exec *exec, ExecNode *node)
 {
     HashJoin *join = (HashJoin *)node;
-    (void)exec;
+    exec__join_file_free(exec, &join->file);
     exec__rowbuf_free(&join->rows);
     exec__keyset_free(&join->keys);
     exec__keymaker_free(&join->maker);
@@ -539,6 +716,8 @@ exec__hash_join_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     join->key_count = keys;
     join->probe_columns = plan->input->columns;
     join->build_columns = plan->right->columns;
+    exec__spill_enlist(exec);
+    exec__spill_enlist(exec); /* And the sort of a build side that goes to a file. */
     exec__rowbuf_init(exec, &join->rows, join->build_columns);
     exec__keyset_init(exec, &join->keys);
     arena_init(&join->kept, exec->env->account);

@@ -9,12 +9,14 @@
 #include "exec/keyset.h"
 #include "exec/node.h"
 #include "exec/row_queue.h"
+#include "exec/sorted_file.h"
 
 typedef struct Recursive {
     ExecNode node;
     ExecNode *initial, *step;
     KeyMaker maker;
-    KeySet seen; /* UNION */
+    KeySet seen;      /* UNION, and */
+    SpillSet spilled; /* what came before and had no room. */
     RowQueue queue;
     ExecProgram **key, *limit, *offset;
     bool started;
@@ -29,6 +31,7 @@ recursive_rewind(Exec *exec, ExecNode *node)
 {
     Recursive *recursion = (Recursive *)node;
     exec->shared[node->plan->u.recursive.material_no].current = NULL;
+    exec__set_clear(exec, &recursion->spilled);
     exec__keyset_clear(&recursion->seen);
     exec__keymaker_reset(&recursion->maker);
     exec__queue_clear(&recursion->queue);
@@ -47,7 +50,13 @@ queue_row(Exec *exec, Recursive *recursion)
         u32 number;
         bool added;
         err = exec__key_make(&recursion->maker, recursion->row, &key);
-        if (err == OK) err = exec__keyset_add(&recursion->seen, key, &number, &added);
+        if (err == OK) {
+            err = exec__set_add(exec, &recursion->spilled, &recursion->seen, key, &number, &added);
+        }
+        u64 memory = exec__keyset_memory(&recursion->seen);
+        if (err == OK && exec__spill_due(exec, &recursion->spilled.held, memory)) {
+            err = exec__set_flush(exec, &recursion->spilled, &recursion->seen);
+        }
         if (err != OK) return exec__fail(exec, err, NULL);
         if (!added) return OK;
     }
@@ -151,7 +160,7 @@ static void
 recursive_close(Exec *exec, ExecNode *node)
 {
     Recursive *recursion = (Recursive *)node;
-    (void)exec;
+    exec__set_free(exec, &recursion->spilled);
     exec__keyset_free(&recursion->seen);
     exec__keymaker_free(&recursion->maker);
     exec__queue_free(&recursion->queue);
@@ -200,6 +209,7 @@ exec__recursive_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     recursion->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->columns, 1u));
     if (recursion->row == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     if (plan->u.recursive.distinct) {
+        exec__spill_enlist(exec);
         err = exec__keymaker_init(exec, &recursion->maker, plan->u.recursive.collation,
                                   plan->columns);
         if (err != OK) return exec__fail(exec, err, NULL);

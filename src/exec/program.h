@@ -152,8 +152,8 @@ void exec__in_set_free(InSet *set);
 /* ---- subqueries (subquery.c) ---- */
 
 MUST_CHECK Err exec__sub_open(Exec *exec, const PlanSub *plan, ExecSub **sub_out);
-void exec__sub_reset(ExecSub *sub); /* The run is over. */
-void exec__sub_close(ExecSub *sub); /* NULL is allowed. */
+void exec__sub_reset(Exec *exec, ExecSub *sub); /* The run is over. */
+void exec__sub_close(Exec *exec, ExecSub *sub); /* NULL is allowed. */
 MUST_CHECK Err exec__sub_exists(Exec *exec, ExecSub *sub, Arena *arena, bool *exists_out);
 /* Column `column` of the first row, NULL if there is none. */
 MUST_CHECK Err exec__sub_scalar(Exec *exec, ExecSub *sub, u32 column, Arena *arena, Cell *out);

@@ -73,7 +73,7 @@ exec__sorter_init(Exec *exec, Sorter *sorter, const PlanSortKey *key, u32 key_co
                                                             : SORT_BYTES;
     sorter->mode = sorter->mode_first;
     sorter->merged = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(row_columns, 1u));
-    sorter->compared = ARENA_NEW_ARRAY(&exec->arena, Cell, 2 * MAX_OF(key_count, 1u));
+    sorter->compared = ARENA_NEW_ARRAY(&exec->arena, Cell, by_cells ? 2 * key_count : 1);
     if (sorter->merged == NULL || sorter->compared == NULL) return ERR_NOMEM;
     exec__runs_init(&sorter->runs, by_cells ? runs_order : NULL, sorter);
     return OK;
@@ -636,9 +636,8 @@ exec__sorter_add_bytes(Sorter *sorter, Slice key, const Cell *row)
     return spill_check(sorter);
 }
 
-/* The rows have left: so does their memory, before the merge needs some. */
-static void
-arrays_free(Sorter *sorter)
+void
+exec__sorter_drop(Sorter *sorter)
 {
     exec__rowbuf_drop(&sorter->rows);
     exec__rowbuf_drop(&sorter->keys);
@@ -661,7 +660,7 @@ exec__sorter_finish(Sorter *sorter)
     sorter->next = 0;
     if (sorter->runs.count > 0) {
         Err err = sorter->count > 0 ? spill_now(sorter) : OK;
-        arrays_free(sorter);
+        exec__sorter_drop(sorter); /* The merge needs memory too. */
         sorter->merging = true;
         sorter->left = sorter->rows_max;
         return err == OK ? exec__runs_merge(sorter->exec, &sorter->runs) : err;

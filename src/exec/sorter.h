@@ -62,6 +62,8 @@ MUST_CHECK Err exec__sorter_init(Exec *exec, Sorter *sorter, const PlanSortKey *
 void exec__sorter_free(Sorter *sorter);
 /* Forget the rows, keep the memory.  rows_max: see above. */
 void exec__sorter_start(Sorter *sorter, u64 rows_max);
+/* Give the memory back; nothing may be in the sorter. */
+void exec__sorter_drop(Sorter *sorter);
 /* Add a row. */
 MUST_CHECK Err exec__sorter_add(Sorter *sorter, const Cell *key, const Cell *row);
 /* Add the live rows of a batch, all columns, by their key vectors. */

@@ -308,6 +308,22 @@ exec__reader_next(Exec *exec, SpillReader *reader, Slice *record_out, bool *foun
 }
 
 void
+exec__reader_again(SpillReader *reader)
+{
+    ASSERT(reader->buf.bytes >= HEAD_BYTES);
+    reader->left = load_u32(reader->buf.p + 12);
+    reader->at = HEAD_BYTES;
+}
+
+void
+exec__reader_back(SpillReader *reader, Slice record)
+{
+    ASSERT(reader->at >= HEAD_BYTES + LENGTH_BYTES + record.bytes);
+    reader->at -= LENGTH_BYTES + record.bytes;
+    reader->left++;
+}
+
+void
 exec__reader_free(Exec *exec, SpillReader *reader)
 {
     buffer_free(exec, &reader->buf);

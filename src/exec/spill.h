@@ -93,6 +93,9 @@ void exec__reader_start(SpillReader *reader, SpillRun *run, u32 first);
 /* The next record, good until the next call; *found_out false: the end of what was flushed. */
 MUST_CHECK Err exec__reader_next(Exec *exec, SpillReader *reader, Slice *record_out,
                                  bool *found_out);
+/* Begin again with the block at hand; and give a record, the last one given, once more. */
+void exec__reader_again(SpillReader *reader);
+void exec__reader_back(SpillReader *reader, Slice record);
 void exec__reader_free(Exec *exec, SpillReader *reader);
 
 /* ---- rows as bytes ---- */

@@ -100,12 +100,20 @@ page_fill(Exec *exec, RowSpool *spool, SpoolReader *reader, u32 want)
     RowBuf *page = &reader->page;
     u32 columns = spool->rows.columns;
     if (page->columns == 0) exec__rowbuf_init(exec, page, columns);
-    if (reader->next == 0) {
-        exec__reader_start(&reader->in, &spool->run, 0);
-    } else if (reader->next < reader->page_first + page->rows) {
+    u64 page_end = reader->page_first + page->rows;
+    if (reader->next > 0 && reader->next >= reader->page_first && reader->next < page_end) {
         return OK;
     }
-    ASSERT(reader->next == 0 || reader->next == reader->page_first + page->rows);
+    if (reader->next == 0 || reader->next != page_end) {
+        /* From the front, or to some other place behind it. */
+        exec__reader_start(&reader->in, &spool->run, 0);
+        for (u64 i = 0; i < reader->next; i++) {
+            Slice record;
+            bool found;
+            Err err = exec__reader_next(exec, &reader->in, &record, &found);
+            if (err != OK) return err;
+        }
+    }
     exec__rowbuf_clear(page);
     reader->page_first = reader->next;
     while (page->rows < want && reader->next + page->rows < spool->first &&

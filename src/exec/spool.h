@@ -22,7 +22,7 @@ typedef struct RowSpool {
 
 /* Zero-initialised stands before the first row of any spool. */
 typedef struct SpoolReader {
-    u64 next; /* Number of the row to give next. */
+    u64 next; /* Number of the row to give next; setting it back costs reading from the front. */
     SpillReader in;
     RowBuf page; /* Rows of the run, from number `page_first` on. */
     u64 page_first;

@@ -10,7 +10,8 @@
 #include "exec/exec__write.h"
 #include "exec/keyset.h"
 #include "exec/node.h"
-#include "exec/rowbuf.h"
+#include "exec/sorted_file.h"
+#include "exec/spool.h"
 #include "exec/sub_keyed.h"
 #include "exec/watch.h"
 
@@ -21,8 +22,10 @@ struct ExecSub {
     bool exists;
     RowBuf first; /* The first row, or nothing. */
     KeyMaker maker;
-    KeySet set;  /* Rows without NULLs. */
-    RowBuf rows; /* All rows, when a row has several columns; else unused. */
+    KeySet set;       /* Rows without NULLs. */
+    SpillSet spilled; /* Those for which it had no room. */
+    SpoolReader reader;
+    RowSpool rows; /* All rows, when a row has several columns; else unused. */
     u64 set_rows;
     bool has_null;
     Cell *cell;      /* Scratch: one row. */
@@ -41,7 +44,8 @@ exec__sub_open(Exec *exec, const PlanSub *plan, ExecSub **sub_out)
     sub->plan = plan;
     u32 columns = plan->root->columns;
     exec__rowbuf_init(exec, &sub->first, columns);
-    exec__rowbuf_init(exec, &sub->rows, columns);
+    if (plan->cmp != NULL) exec__spill_enlist(exec);
+    exec__spool_init(exec, &sub->rows, columns);
     exec__keyset_init(exec, &sub->set);
     sub->cell = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(columns, 1u));
     const Collation **collation = ARENA_NEW_ARRAY(&exec->arena, const Collation *,
@@ -69,11 +73,13 @@ exec__sub_open(Exec *exec, const PlanSub *plan, ExecSub **sub_out)
 }
 
 void
-exec__sub_close(ExecSub *sub)
+exec__sub_close(Exec *exec, ExecSub *sub)
 {
     if (sub == NULL) return;
+    exec__spool_close(exec, &sub->reader);
+    exec__spool_free(exec, &sub->rows);
+    exec__set_free(exec, &sub->spilled);
     exec__rowbuf_free(&sub->first);
-    exec__rowbuf_free(&sub->rows);
     exec__keyset_free(&sub->set);
     exec__keymaker_free(&sub->maker);
     exec__watch_close(&sub->exists_watch);
@@ -83,13 +89,15 @@ exec__sub_close(ExecSub *sub)
 }
 
 void
-exec__sub_reset(ExecSub *sub)
+exec__sub_reset(Exec *exec, ExecSub *sub)
 {
+    exec__spool_close(exec, &sub->reader);
+    exec__spool_clear(exec, &sub->rows);
+    exec__set_clear(exec, &sub->spilled);
     exec__watch_forget(&sub->exists_watch);
     exec__watch_forget(&sub->row_watch);
     exec__watch_forget(&sub->set_watch);
     exec__rowbuf_clear(&sub->first);
-    exec__rowbuf_clear(&sub->rows);
     exec__keyset_clear(&sub->set);
     exec__keyed_reset(sub->keyed);
 }
@@ -196,14 +204,21 @@ set_row(Exec *exec, ExecSub *sub, Arena *arena)
     sub->set_rows++;
     if (has_null) sub->has_null = true;
     if (sub->plan->columns > 1) {
-        err = exec__rowbuf_add(&sub->rows, sub->cell);
+        err = exec__spool_add(exec, &sub->rows, sub->cell);
         if (err != OK) return exec__fail(exec, err, NULL);
     }
     if (has_null) return OK;
     Slice key;
     u32 number;
+    bool added;
     err = exec__key_make(&sub->maker, sub->cell, &key);
-    if (err == OK) err = exec__keyset_add(&sub->set, key, &number, NULL);
+    if (err == OK) {
+        err = exec__set_add(exec, &sub->spilled, &sub->set, key, &number, &added);
+    }
+    u64 memory = exec__keyset_memory(&sub->set);
+    if (err == OK && exec__spill_due(exec, &sub->spilled.held, memory)) {
+        err = exec__set_flush(exec, &sub->spilled, &sub->set);
+    }
     return err == OK ? OK : exec__fail(exec, err, NULL);
 }
 
@@ -215,7 +230,8 @@ set_make(Exec *exec, ExecSub *sub)
     if (err != OK) return err;
     exec__keyset_clear(&sub->set);
     exec__keymaker_reset(&sub->maker);
-    exec__rowbuf_clear(&sub->rows);
+    exec__spool_clear(exec, &sub->rows);
+    exec__set_clear(exec, &sub->spilled);
     sub->set_rows = 0;
     sub->has_null = false;
     exec__rewind(exec, sub->root);
@@ -270,7 +286,12 @@ in_set(Exec *exec, ExecSub *sub, const Cell *value, Arena *arena, Cell *out)
         Slice key;
         err = exec__key_make(&sub->maker, sub->cell, &key);
         if (err != OK) return exec__fail(exec, err, NULL);
-        if (exec__keyset_find(&sub->set, key) != KEYSET_NONE) {
+        bool found = exec__keyset_find(&sub->set, key) != KEYSET_NONE;
+        if (!found && sub->spilled.files > 0) {
+            err = exec__set_has(exec, &sub->spilled, key, &found);
+            if (err != OK) return exec__fail(exec, err, NULL);
+        }
+        if (found) {
             *out = cell_int(1);
             return OK;
         }
@@ -281,9 +302,14 @@ in_set(Exec *exec, ExecSub *sub, const Cell *value, Arena *arena, Cell *out)
         return OK;
     }
     /* NULLs somewhere: unknown if some row differs in no column. */
-    for (u32 i = 0; i < sub->rows.rows; i++) {
+    exec__spool_rewind(&sub->reader);
+    for (;;) {
         ExecTruth truth;
-        err = row_equals(exec, sub, sub->cell, exec__rowbuf_row(&sub->rows, i), arena, &truth);
+        const Cell *row;
+        err = exec__spool_row(exec, &sub->rows, &sub->reader, &row);
+        if (err != OK) return exec__fail(exec, err, NULL);
+        if (row == NULL) break;
+        err = row_equals(exec, sub, sub->cell, row, arena, &truth);
         if (err != OK) return err;
         if (truth == EXEC_UNKNOWN) {
             *out = cell_null();

@@ -22,6 +22,14 @@ exec__tuples_clear(TupleMap *map)
 }
 
 void
+exec__tuples_drop(TupleMap *map)
+{
+    mem_free(map->slot);
+    map->slot = NULL;
+    map->count = map->mask = 0;
+}
+
+void
 exec__tuples_free(TupleMap *map)
 {
     mem_free(map->slot);

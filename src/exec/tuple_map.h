@@ -27,6 +27,7 @@ typedef struct TupleMap {
 
 void exec__tuples_init(Exec *exec, TupleMap *map, const Collation *const *collation, u32 columns);
 void exec__tuples_clear(TupleMap *map);
+void exec__tuples_drop(TupleMap *map); /* Clear, and free the memory. */
 void exec__tuples_free(TupleMap *map);
 /* Hashes of the live rows of a batch, at their positions. */
 void exec__tuples_hash(const TupleMap *map, const Batch *batch, const Vec *vec, u32 *hash_out);
