@@ -13,7 +13,33 @@ SLT_DATA      ?= ../shared/slt
 T             ?=
 SEED          ?=
 
-.PHONY: all setup run test check asan ubsan tsan clients torture soak slt sqlite-files sim sim-long sim-server rt-torture arm64 fuzz fuzz-sql bench instr-baseline fmt install clean help
+.PHONY: all
+.PHONY: amalgamation
+.PHONY: arm64
+.PHONY: asan
+.PHONY: bench
+.PHONY: check
+.PHONY: clean
+.PHONY: clients
+.PHONY: fmt
+.PHONY: fuzz
+.PHONY: fuzz-sql
+.PHONY: help
+.PHONY: install
+.PHONY: instr-baseline
+.PHONY: rt-torture
+.PHONY: run
+.PHONY: setup
+.PHONY: sim
+.PHONY: sim-long
+.PHONY: sim-server
+.PHONY: slt
+.PHONY: soak
+.PHONY: sqlite-files
+.PHONY: test
+.PHONY: torture
+.PHONY: tsan
+.PHONY: ubsan
 .NOTPARALLEL:
 
 all: build-release ## optimised weft, weftd, libweft.so, libsqlite3.so.0 in build/release
@@ -102,6 +128,9 @@ instr-baseline: full-release ## keep today's instruction counts; WHY='...' if so
 
 fmt: setup ## reformat all C files
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+amalgamation: build-release ## sqlite3.c and sqlite3.h, the drop-in library as one pair, in build/amalgamation
+	@tools/amalgamate.py build/release build/amalgamation
 
 install: build-release ## into PREFIX (default /usr/local), honours DESTDIR
 	@meson install -C build/release --no-rebuild
