@@ -47,6 +47,7 @@ struct sqlite3 {
     ErrMsg error;     /* Of opening, and of API calls that never reached the session. */
     RtU32 own_error;  /* 1: `error` is the last one, not the session's. */
     bool extended_codes;
+    bool without_mutex; /* sqlite3_db_mutex() has none to give. */
     void *errmsg16;
     int (*busy)(void *, int);
     void *busy_arg;

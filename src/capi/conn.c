@@ -1,6 +1,7 @@
 /*
  * conn.c -- connections: open, close, errors, counters, limits.
  */
+#include "capi/build_options.h"
 #include "capi/capi.h"
 #include "capi/carray.h"
 #include "capi/host_func.h"
@@ -175,11 +176,23 @@ parse_name(const char *file, bool as_uri, UriName *name, ErrMsg *msg)
     return err;
 }
 
+static bool
+names_are_uris(void)
+{
+    CapiProcess *process = capi__process();
+    if (process == NULL) return SQLITE_USE_URI;
+    rt_mutex_lock(&process->mutex);
+    bool uri = process->uri;
+    rt_mutex_unlock(&process->mutex);
+    return uri;
+}
+
 static Err
 open_session(sqlite3 *db, const char *file, int flags)
 {
     UriName name;
-    Err err = parse_name(file, (flags & SQLITE_OPEN_URI) != 0, &name, &db->error);
+    Err err = parse_name(file, (flags & SQLITE_OPEN_URI) != 0 || names_are_uris(), &name,
+                         &db->error);
     if (err == OK) {
         bool is_memory = name.memory || (flags & SQLITE_OPEN_MEMORY) != 0;
         /* A named in-memory database is shared only when asked for. */
@@ -205,6 +218,26 @@ open_session(sqlite3 *db, const char *file, int flags)
     }
 }
 
+/* What sqlite3_config() or the build says. */
+static int
+default_threading(void)
+{
+    CapiProcess *process = capi__process();
+    if (process == NULL) return SQLITE_THREADSAFE;
+    rt_mutex_lock(&process->mutex);
+    int threading = process->threading;
+    rt_mutex_unlock(&process->mutex);
+    return threading;
+}
+
+static void
+apply_build_options(Session *session)
+{
+    (void)session_setting(session, SESSION_FOREIGN_KEYS, SQLITE_DEFAULT_FOREIGN_KEYS);
+    (void)session_setting(session, SESSION_DOUBLE_QUOTED_DML, SQLITE_DQS & 1);
+    (void)session_setting(session, SESSION_DOUBLE_QUOTED_DDL, (SQLITE_DQS & 2) != 0);
+}
+
 int
 sqlite3_open_v2(const char *file, sqlite3 **db_out, int flags, const char *vfs)
 {
@@ -224,9 +257,13 @@ sqlite3_open_v2(const char *file, sqlite3 **db_out, int flags, const char *vfs)
         return capi__fail(db, ERR_MISUSE, "%s", err_text(ERR_MISUSE));
     }
     db->extended_codes = (flags & SQLITE_OPEN_EXRESCODE) != 0;
+    int threading = default_threading();
+    db->without_mutex = threading == 0 || (flags & SQLITE_OPEN_NOMUTEX) != 0 ||
+                        (threading == 2 && (flags & SQLITE_OPEN_FULLMUTEX) == 0);
     Err err = open_session(db, file, flags);
     rt_store_relaxed(&db->own_error, err != OK);
     if (err != OK) return capi__code(db, err_sqlite(err));
+    apply_build_options(db->session);
     SessionHooks hooks = *session_hooks(db->session);
     hooks.find_table_func = capi__find_table_func;
     session_set_hooks(db->session, &hooks);

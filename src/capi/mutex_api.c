@@ -78,7 +78,7 @@ sqlite3_mutex_leave(sqlite3_mutex *handle)
 sqlite3_mutex *
 sqlite3_db_mutex(sqlite3 *db)
 {
-    if (!capi__db_ok(db)) return NULL;
+    if (!capi__db_ok(db) || db->without_mutex) return NULL;
     void *mutex = rt_load_acquire(&db->mutex);
     if (mutex != NULL) return (sqlite3_mutex *)mutex;
     void *made = sqlite3_mutex_alloc(SQLITE_MUTEX_RECURSIVE);

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "capi/build_options.h"
 #include "rt/process.h"
 
 #define LOG_TEXT_BYTES 700
@@ -19,6 +20,8 @@ process_create(RtProcess *process, void **root_out)
     *root_out = made;
     if (made == NULL) return ERR_NOMEM;
     made->memory_status = true;
+    made->uri = SQLITE_USE_URI;
+    made->threading = SQLITE_THREADSAFE;
     for (u32 i = 0; i < STATIC_MUTEXES; i++)
         made->static_mutex[i].id = (int)i;
     return OK;
@@ -38,9 +41,10 @@ static int
 config_locked(CapiProcess *process, int what, va_list args)
 {
     switch (what) {
-    case SQLITE_CONFIG_SINGLETHREAD: /* Serialized is more than was asked for. */
-    case SQLITE_CONFIG_MULTITHREAD:
-    case SQLITE_CONFIG_SERIALIZED:
+    /* Calls are serialized in each of them; what differs is sqlite3_db_mutex(). */
+    case SQLITE_CONFIG_SINGLETHREAD: process->threading = 0; return SQLITE_OK;
+    case SQLITE_CONFIG_MULTITHREAD: process->threading = 2; return SQLITE_OK;
+    case SQLITE_CONFIG_SERIALIZED: process->threading = 1; return SQLITE_OK;
     case SQLITE_CONFIG_LOOKASIDE:
     case SQLITE_CONFIG_PAGECACHE:
     case SQLITE_CONFIG_SCRATCH:

@@ -21,7 +21,8 @@ typedef struct CapiProcess {
     RtMutex mutex;
     void (*log)(void *, int, const char *);
     void *log_arg;
-    bool uri; /* SQLITE_CONFIG_URI */
+    bool uri;      /* SQLITE_CONFIG_URI */
+    int threading; /* As SQLITE_THREADSAFE; by SQLITE_CONFIG_SINGLETHREAD and its like. */
     bool initialized;
     bool memory_status;
     i64 soft_heap_limit, hard_heap_limit;

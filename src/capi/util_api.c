@@ -1,6 +1,7 @@
 /*
  * util_api.c -- memory, versions, words and other calls that need no connection.
  */
+#include "capi/build_options.h"
 #include "capi/capi.h"
 #include "rt/host.h"
 
@@ -33,7 +34,7 @@ sqlite3_sourceid(void)
 int
 sqlite3_threadsafe(void)
 {
-    return 1;
+    return SQLITE_THREADSAFE;
 }
 
 int

@@ -3,6 +3,8 @@
  */
 #include "session/pragma__impl.h"
 
+#include "func/func_builtin.h"
+
 static const TableDef *
 named_table(PragmaCall *call)
 {
@@ -312,8 +314,11 @@ pragma__collation_list(PragmaCall *call)
 Err
 pragma__compile_options(PragmaCall *call)
 {
-    Err err = pragma__one_text(call, "ENABLE_COLUMN_METADATA");
-    return err == OK ? pragma__one_text(call, "THREADSAFE=1") : err;
+    Err err = OK;
+    const char *option;
+    for (u32 i = 0; err == OK && (option = func_compile_option(i)) != NULL; i++)
+        err = pragma__one_text(call, option);
+    return err;
 }
 
 /* ---- what there is ---- */

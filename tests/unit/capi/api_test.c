@@ -39,6 +39,58 @@ number(sqlite3 *db, const char *sql)
 }
 
 static void
+a_mutex_is_had_when_asked_for(void **state)
+{
+    (void)state;
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    struct {
+        int config, flags;
+        bool has;
+    } cases[] = {
+        {SQLITE_CONFIG_SERIALIZED, 0, true},
+        {SQLITE_CONFIG_SERIALIZED, SQLITE_OPEN_NOMUTEX, false},
+        {SQLITE_CONFIG_MULTITHREAD, 0, false},
+        {SQLITE_CONFIG_MULTITHREAD, SQLITE_OPEN_FULLMUTEX, true},
+        {SQLITE_CONFIG_SINGLETHREAD, SQLITE_OPEN_FULLMUTEX, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        sqlite3 *db;
+        assert_int_equal(sqlite3_config(cases[i].config), SQLITE_OK);
+        assert_int_equal(sqlite3_open_v2(":memory:", &db, flags | cases[i].flags, NULL), SQLITE_OK);
+        assert_true((sqlite3_db_mutex(db) != NULL) == cases[i].has);
+        sqlite3_close(db);
+    }
+    assert_int_equal(sqlite3_config(SQLITE_CONFIG_SERIALIZED), SQLITE_OK);
+}
+
+static void
+names_are_uris_unless_configured_otherwise(void **state)
+{
+    (void)state;
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open("file:name?mode=memory", &db), SQLITE_OK);
+    assert_string_equal(sqlite3_db_filename(db, "main"), "");
+    sqlite3_close(db);
+    assert_int_equal(sqlite3_config(SQLITE_CONFIG_URI, 0), SQLITE_OK);
+    assert_int_not_equal(sqlite3_open("file:no/such/folder?mode=memory", &db), SQLITE_OK);
+    sqlite3_close(db);
+    assert_int_equal(sqlite3_config(SQLITE_CONFIG_URI, 1), SQLITE_OK);
+}
+
+static void
+compile_options_are_one_list(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_memory();
+    assert_true(sqlite3_compileoption_used("SQLITE_THREADSAFE"));
+    assert_true(number(db, "SELECT count(*) FROM pragma_compile_options") ==
+                number(db,
+                       "WITH RECURSIVE n(i) AS (VALUES(0) UNION ALL SELECT i + 1 FROM n LIMIT 99)"
+                       " SELECT count(sqlite_compileoption_get(i)) FROM n"));
+    sqlite3_close(db);
+}
+
+static void
 values_go_both_ways(void **state)
 {
     (void)state;
@@ -420,6 +472,9 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_go_both_ways),
+        cmocka_unit_test(a_mutex_is_had_when_asked_for),
+        cmocka_unit_test(names_are_uris_unless_configured_otherwise),
+        cmocka_unit_test(compile_options_are_one_list),
         cmocka_unit_test(window_functions_of_the_program),
         cmocka_unit_test(windows_over_rows_that_change),
         cmocka_unit_test(host_functions_call_back_and_fail),
