@@ -9,3 +9,4 @@ void shape_group(Bench *bench);
 void analytic_group(Bench *bench);
 void habit_group(Bench *bench);
 void ledger_group(Bench *bench);
+void tpcc_group(Bench *bench);

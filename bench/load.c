@@ -95,23 +95,28 @@ unlock_writer(Worker *worker, bool writes)
     if (writes && worker->load->style == LOAD_MUTEX) pthread_mutex_unlock(worker->load->mutex);
 }
 
-void
+bool
 load_transact(Worker *worker, bool writes, int (*body)(Worker *worker, void *arg), void *arg)
 {
     const Engine *e = worker->db.engine;
     const char *begin = writes && !e->is_weft && worker->load->connections > 1 ? "BEGIN IMMEDIATE"
                                                                                : "BEGIN";
+    bool is_committed = false;
     lock_writer(worker, writes);
-    for (int tries = 0;;) {
+    for (int tries = 0; !is_committed;) {
         int code = e->exec(worker->db.handle, begin, NULL, NULL, NULL);
         if (code == CODE_OK) code = body(worker, arg);
         if (code == CODE_OK) code = e->exec(worker->db.handle, "COMMIT", NULL, NULL, NULL);
-        if (code == CODE_OK) break;
-        if (!is_in_the_way(code)) db_must(&worker->db, code, "transaction");
+        is_committed = code == CODE_OK;
+        if (is_committed) break;
+        if (code != LOAD_ROLLBACK && !is_in_the_way(code))
+            db_must(&worker->db, code, "transaction");
         if (!e->get_autocommit(worker->db.handle)) db_exec(&worker->db, "ROLLBACK");
+        if (code == LOAD_ROLLBACK) break;
         must_retry(worker, code, &tries);
     }
     unlock_writer(worker, writes);
+    return is_committed;
 }
 
 void

@@ -12,8 +12,9 @@
 #include "db.h"
 #include "harness.h"
 
-#define LOAD_KINDS   6 /* Kinds of operations told apart. */
-#define LOAD_SECONDS 600
+#define LOAD_KINDS    6 /* Kinds of operations told apart. */
+#define LOAD_SECONDS  600
+#define LOAD_ROLLBACK (-1)
 
 /* How a connection waits for the write lock; Weft always takes LOAD_TIMEOUT. */
 typedef enum LoadStyle { LOAD_TIMEOUT, LOAD_POLL, LOAD_MUTEX, LOAD_STYLES } LoadStyle;
@@ -67,7 +68,7 @@ LoadStyle load_best_style(const Load *load);
  * returns CODE_OK or what went wrong.  `writes` takes the write lock at once where there is one for
  * all.
  */
-void load_transact(Worker *worker, bool writes, int (*body)(Worker *worker, void *arg), void *arg);
+bool load_transact(Worker *worker, bool writes, int (*body)(Worker *worker, void *arg), void *arg);
 
 /* One statement as a transaction of its own, again as long as others are in the way. */
 void load_autocommit(Worker *worker, bool writes, sqlite3_stmt *stmt);

@@ -15,10 +15,8 @@ static const struct {
     const char *name;
     void (*run)(Bench *bench);
 } groups[] = {
-    {"shape", shape_group},
-    {"habit", habit_group},
-    {"analytic", analytic_group},
-    {"ledger", ledger_group},
+    {"shape", shape_group},   {"habit", habit_group}, {"analytic", analytic_group},
+    {"ledger", ledger_group}, {"tpcc", tpcc_group},
 };
 
 static const char usage[] =

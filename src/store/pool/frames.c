@@ -42,9 +42,12 @@ void
 pool_free(Pool *pool)
 {
     if (pool == NULL) return;
-    for (u32 i = 0; pool->chunks != NULL && i < pool->chunk_count; i++) {
+    /* Chunks are made in order; most of the room is never used. */
+    u32 per_chunk = (u32)(POOL_CHUNK_BYTES >> pool->page_shift);
+    u32 made = (pool->frames_made + per_chunk - 1) / per_chunk;
+    for (u32 i = 0; i < made; i++) {
         mem_free(rt_load_relaxed(&pool->chunks[i]));
-        if (pool->frames != NULL) mem_free(rt_load_relaxed(&pool->frames[i]));
+        mem_free(rt_load_relaxed(&pool->frames[i]));
     }
     mem_free(pool->chunks);
     mem_free(pool->frames);
