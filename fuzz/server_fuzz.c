@@ -2,7 +2,8 @@
  * server_fuzz.c -- any bytes from a client, against a whole server.
  *
  * Checked: no crash, and after every input the server still answers (the next input needs it).  The
- * first byte chooses how the rest is wrapped: raw, as a body with its length, as WebSocket frames.
+ * first byte chooses how the rest is wrapped: raw, as a body with its length, as WebSocket
+ * frames or messages in fragments.
  */
 #include <stdio.h>
 #include <string.h>
@@ -76,9 +77,48 @@ frames_wrap(Buf *out, bool is_pb, Slice input)
 }
 
 static Err
+frame_put(Buf *out, u8 first, Slice payload)
+{
+    u8 head[6] = {first, (u8)(0x80 | payload.bytes)};
+    ASSERT(payload.bytes < 126);
+    Err err = buf_append(out, head, sizeof(head));
+    return err == OK && payload.bytes > 0 ? buf_append(out, payload.p, payload.bytes) : err;
+}
+
+/* A hello, then each line as a message in fragments, with pings between them; the first byte of a
+   line is the length of its fragments. */
+static Err
+fragments_wrap(Buf *out, bool is_pb, Slice input)
+{
+    u8 opcode = is_pb ? 2 : 1;
+    Err err = frames_wrap(out, is_pb, SLICE_NONE);
+    if (err == OK && !is_pb) err = frame_put(out, 0x81, SLICE_LITERAL("{\"type\":\"hello\"}"));
+    while (err == OK && input.bytes > 0) {
+        const u8 *end = memchr(input.p, '\n', input.bytes);
+        size_t bytes = end == NULL ? input.bytes : (size_t)(end - input.p),
+               used = bytes + (end != NULL);
+        size_t piece = bytes == 0 ? 1 : 1 + input.p[0] % 125u, at = bytes > 0;
+        bool first = true;
+        do {
+            size_t count = MIN_OF(piece, bytes - at);
+            bool fin = at + count == bytes;
+            err = frame_put(out, (u8)((fin ? 0x80 : 0) | (first ? opcode : 0)),
+                            SLICE(input.p + at, count));
+            if (err == OK && !fin && piece % 3 == 0) err = frame_put(out, 0x89, SLICE_LITERAL("p"));
+            at += count;
+            first = false;
+        } while (err == OK && at < bytes);
+        input = SLICE(input.p + used, input.bytes - used);
+    }
+    return err;
+}
+
+static Err
 wrap(Buf *out, u8 how, Slice input)
 {
-    switch (how % 8) {
+    switch (how % 10) {
+    case 8: return fragments_wrap(out, false, input);
+    case 9: return fragments_wrap(out, true, input);
     case 1: return body_wrap(out, "/v2/pipeline", input);
     case 2: return body_wrap(out, "/v3/pipeline", input);
     case 3: return body_wrap(out, "/v3/cursor", input);

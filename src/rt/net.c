@@ -343,6 +343,13 @@ rt_socket_shutdown_write(RtSocket *socket)
 }
 
 void
+rt_socket_shutdown_read(RtSocket *socket)
+{
+    (void)rt__io(socket->point.process,
+                 &(RtIo){.op = RT_IO_SHUTDOWN, .fd = socket->point.fd, .flags = 2});
+}
+
+void
 rt_socket_shutdown(RtSocket *socket)
 {
     rt__point_shut(&socket->point);

@@ -64,8 +64,10 @@ RtPeer rt_socket_peer(RtSocket *socket);
 void rt_socket_watch_peer(RtSocket *socket, RtTask *task, bool on_finish);
 
 void rt_socket_shutdown_write(RtSocket *socket); /* FIN: the peer reads the end. */
-void rt_socket_shutdown(RtSocket *socket);       /* Both ways; ends waits of other tasks. */
-void rt_socket_close(RtSocket *socket);          /* NULL allowed. */
+/* Reads give the end once what has come is read; writes go on.  Ends a wait for reading. */
+void rt_socket_shutdown_read(RtSocket *socket);
+void rt_socket_shutdown(RtSocket *socket); /* Both ways; ends waits of other tasks. */
+void rt_socket_close(RtSocket *socket);    /* NULL allowed. */
 /* The peer's address for logs: "127.0.0.1:50312" or "unix". */
 const char *rt_socket_peer_address(const RtSocket *socket);
 bool rt_socket_is_loopback(const RtSocket *socket); /* TCP loopback or Unix. */

@@ -45,6 +45,7 @@ static const char usage_text[] =
     "  --statement-timeout S     end statements that run longer; default 0: never\n"
     "  --idle-timeout S          end connections without requests; default 3600\n"
     "  --transaction-timeout S   the same inside a transaction; default 300\n"
+    "  --stale-timeout S         for an idle transaction that others wait for; default 5\n"
     "  --stream-timeout S        the same for a Hrana stream over HTTP; default 10\n"
     "  --request-timeout S       for a request to arrive; default 30\n"
     "  --write-timeout S         for a client to take its answer; default 30\n"
@@ -185,6 +186,7 @@ static const struct {
     OPTION("statement-timeout", SECONDS, options.statement_timeout_ns),
     OPTION("idle-timeout", SECONDS, options.idle_timeout_ns),
     OPTION("transaction-timeout", SECONDS, options.transaction_timeout_ns),
+    OPTION("stale-timeout", SECONDS, options.stale_timeout_ns),
     OPTION("stream-timeout", SECONDS, options.stream_timeout_ns),
     OPTION("request-timeout", SECONDS, options.request_timeout_ns),
     OPTION("write-timeout", SECONDS, options.write_timeout_ns),

@@ -20,6 +20,8 @@ static const struct {
     [COUNT_BYTES_OUT] = {"sent_bytes_total", "Bytes sent"},
     [COUNT_AUTH_FAILED] = {"auth_failures_total", "Tokens refused"},
     [COUNT_SLOW] = {"slow_statements_total", "Statements slower than the limit of the log"},
+    [COUNT_STALE] = {"stale_transactions_total",
+                     "Idle transactions rolled back because somebody waited"},
     [COUNT_TIMEOUTS] = {"statement_timeouts_total", "Statements ended by the time limit"},
     [COUNT_STREAMS_EXPIRED] = {"streams_expired_total", "Hrana streams that nobody came back for"},
     [COUNT_QUACK] = {"quack_connections_total", "Connections that spoke Quack"},

@@ -11,7 +11,8 @@
 #include "rt/time.h"
 #include "server/server__conn.h"
 
-#define FAULT_TEXT_MAX 512
+#define FAULT_TEXT_MAX  512
+#define STALE_IDLE_PART 5 /* Of its time limit a transaction must have been idle last. */
 
 void
 fault__set(Fault *fault, int code, const char *name, const char *format, ...)
@@ -68,12 +69,21 @@ seat__open(ServedDb *db, const char *protocol, const char *peer)
     return seat;
 }
 
+/* With the lock held. */
+static void
+wait_while_held(Seat *seat)
+{
+    while (seat->state == SEAT_HELD)
+        rt_cond_wait(&seat->changed, &seat->lock);
+}
+
 void
 seat__close(Seat *seat)
 {
     if (seat == NULL) return;
     Server *server = seat->server;
     rt_mutex_lock(&seat->lock);
+    wait_while_held(seat);
     Engine *engine = seat->engine;
     seat->engine = NULL;
     seat->state = SEAT_IDLE;
@@ -113,6 +123,7 @@ seat__ready(Seat *seat, Fault *fault)
 void
 seat__rest(Seat *seat)
 {
+    if (seat__in_transaction(seat)) return;
     Engine *engine = seat->engine;
     if (engine == NULL || !session_autocommit(engine->session)) return;
     for (u32 i = 0; i < ENGINE_CACHE; i++)
@@ -152,6 +163,7 @@ void
 seat__begin(Seat *seat, RtSocket *socket)
 {
     rt_mutex_lock(&seat->lock);
+    wait_while_held(seat);
     ASSERT(seat->state == SEAT_IDLE);
     seat->state = SEAT_BUSY;
     seat->ended_by = END_NONE;
@@ -177,6 +189,68 @@ seat__end(Seat *seat)
         seat->txn_since_ns = seat->since_ns;
     rt_store_relaxed(&seat->stop, 0u);
     rt_mutex_unlock(&seat->lock);
+}
+
+/* ---- transactions that nobody goes on with ---- */
+
+bool
+seat__in_transaction(Seat *seat)
+{
+    rt_mutex_lock(&seat->lock);
+    bool is = seat->txn_since_ns != 0;
+    rt_mutex_unlock(&seat->lock);
+    return is;
+}
+
+bool
+seat__hold_if_stale(Seat *seat, u64 now_ns, u64 limit_ns)
+{
+    rt_mutex_lock(&seat->lock);
+    /* Its client may be between two requests. */
+    bool stale = seat->state == SEAT_IDLE && seat->txn_since_ns != 0 && seat->engine != NULL &&
+                 now_ns >= seat->txn_since_ns + limit_ns &&
+                 now_ns >= seat->since_ns + limit_ns / STALE_IDLE_PART &&
+                 session_is_waited_for(seat->engine->session);
+    if (stale) seat->state = SEAT_HELD;
+    rt_mutex_unlock(&seat->lock);
+    return stale;
+}
+
+void
+seat__take_transaction(Seat *seat)
+{
+    session_rollback(seat__session(seat));
+    rt_mutex_lock(&seat->lock);
+    ASSERT(seat->state == SEAT_HELD);
+    seat->state = SEAT_IDLE;
+    seat->txn_since_ns = 0;
+    seat->txn_lost = true;
+    seat->lost_told = false;
+    if (seat->read_only_txn) session_set_read_only(seat__session(seat), seat->read_only);
+    seat->read_only_txn = false;
+    rt_cond_broadcast(&seat->changed, &seat->lock);
+    rt_mutex_unlock(&seat->lock);
+}
+
+bool
+seat__has_lost_transaction(Seat *seat, const Stmt *stmt, Fault *fault)
+{
+    if (LIKELY(!seat->txn_lost) || PLANT(209)) return false;
+    StmtKind kind = stmt_kind(stmt);
+    if (kind == STMT_KIND_BEGIN && seat->lost_told) {
+        seat->txn_lost = false;
+        return false;
+    }
+    fault__set(fault, 5, "TRANSACTION_TIMEOUT", "Transaction timed out");
+    seat->lost_told = true;
+    if (kind == STMT_KIND_END) seat->txn_lost = false;
+    return true;
+}
+
+void
+seat__lost_told(Seat *seat)
+{
+    if (seat->lost_told) seat->txn_lost = false;
 }
 
 bool

@@ -57,7 +57,8 @@ typedef struct ServedDb {
     u64 used_ns; /* When the last seat left. */
 } ServedDb;
 
-typedef enum SeatState { SEAT_IDLE, SEAT_BUSY } SeatState;
+/* HELD: the housekeeper rolls its transaction back; whoever comes waits for that. */
+typedef enum SeatState { SEAT_IDLE, SEAT_BUSY, SEAT_HELD } SeatState;
 /* Why a running request was interrupted. */
 typedef enum SeatEnd {
     END_NONE,
@@ -80,6 +81,8 @@ typedef struct Seat {
     u8 state;                 /* SeatState */
     u8 ended_by;              /* SeatEnd */
     bool killed;              /* The seat's owner is to close it. */
+    bool txn_lost, lost_told; /* Its transaction was taken away; the client was told so. */
+    RtCond changed;           /* HELD is over. */
     u64 deadline_ns;          /* BUSY: statement time limit; 0: none. */
     u64 since_ns;             /* When the state began. */
     u64 txn_since_ns;         /* When the open transaction was first seen; 0: none. */
@@ -113,6 +116,21 @@ Slice fault__text(const Fault *fault);
 Seat *seat__open(ServedDb *db, const char *protocol, const char *peer);
 /* Roll back, give the engine back.  NULL allowed.  [parks] */
 void seat__close(Seat *seat);
+/*
+ * The transaction of an idle seat, older than limit_ns: if somebody waits for it, hold the seat,
+ * for seat__take_transaction() to roll it back.  Under Server.lock.
+ */
+MUST_CHECK bool seat__hold_if_stale(Seat *seat, u64 now_ns, u64 limit_ns);
+void seat__take_transaction(Seat *seat);
+/*
+ * Before a statement runs: true, with a fault, if its transaction was taken away.  So it is for
+ * every statement up to the one that would have ended the transaction, or the client, who was told,
+ * begins another one.
+ */
+bool seat__has_lost_transaction(Seat *seat, const Stmt *stmt, Fault *fault);
+/* The client has had the answer that told it. */
+void seat__lost_told(Seat *seat);
+bool seat__in_transaction(Seat *seat); /* As the last request left it. */
 /* Make sure of an engine.  [parks] */
 MUST_CHECK bool seat__ready(Seat *seat, Fault *fault);
 static inline Session *

@@ -47,6 +47,7 @@ options_complete(ServerOptions *options)
     default_u64(&options->response_bytes_max, (u64)64 << 20);
     default_u64(&options->idle_timeout_ns, 3600 * RT_NS_PER_S);
     default_u64(&options->transaction_timeout_ns, 300 * RT_NS_PER_S);
+    default_u64(&options->stale_timeout_ns, 5 * RT_NS_PER_S);
     default_u64(&options->write_timeout_ns, 30 * RT_NS_PER_S);
     default_u64(&options->busy_timeout_ns, 5 * RT_NS_PER_S);
     default_u64(&options->database_timeout_ns, 300 * RT_NS_PER_S);
@@ -252,6 +253,27 @@ seat_inspect(Seat *seat, u64 now_ns)
     return busy;
 }
 
+/* Roll back transactions that others wait for and whose clients do not go on.  With the lock held;
+   released in between: a seat that is held stays. */
+static void
+stale_take(Server *server, u64 now_ns)
+{
+    Seat *seat = server->seats;
+    while (seat != NULL) {
+        if (!seat__hold_if_stale(seat, now_ns, server->options.stale_timeout_ns)) {
+            seat = seat->next;
+            continue;
+        }
+        rt_mutex_unlock(&server->lock);
+        log_line(LOG_WARN, "session %llu: its transaction was rolled back: idle, and waited for",
+                 (unsigned long long)seat->number);
+        server__count(server, COUNT_STALE, 1);
+        seat__take_transaction(seat);
+        rt_mutex_lock(&server->lock);
+        seat = server->seats; /* The list may have changed. */
+    }
+}
+
 static void
 housekeeper_task(void *arg)
 {
@@ -263,6 +285,7 @@ housekeeper_task(void *arg)
         stream__expire(server, now_ns, false);
         db__close_idle(server, now_ns);
         rt_mutex_lock(&server->lock);
+        stale_take(server, now_ns);
         /* From the last of these on the lock is held until the wait, so no change goes unseen. */
         dead_bury(server);
         bool busy = false;
@@ -418,7 +441,10 @@ conns_end(Server *server, Pressure pressure)
         bool busy = conn->busy > 0;
         rt_mutex_unlock(&conn->lock);
         /* One that is just now getting busy notices the end of its socket afterwards. */
-        if (!busy || pressure == END_ALL) rt_socket_shutdown(conn->socket);
+        if (pressure == END_ALL)
+            rt_socket_shutdown(conn->socket);
+        else if (!busy)
+            rt_socket_shutdown_read(conn->socket); /* It may take its leave. */
     }
     for (Seat *seat = server->seats; pressure >= INTERRUPT && seat != NULL; seat = seat->next)
         (void)seat__interrupt(seat, END_DRAIN);

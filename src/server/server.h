@@ -39,6 +39,7 @@ typedef struct ServerOptions {
     u64 statement_timeout_ns;       /* 0: none */
     u64 idle_timeout_ns;            /* Without a request: 1 hour. */
     u64 transaction_timeout_ns;     /* Without a request inside a transaction: 5 minutes. */
+    u64 stale_timeout_ns;           /* An idle transaction that somebody waits for: 5 s. */
     u64 stream_timeout_ns;          /* A Hrana stream over HTTP without a request: 10 s. */
     u64 request_timeout_ns;         /* For a head or body to arrive: 30 s. */
     u64 write_timeout_ns;           /* A client that does not read: 30 s. */

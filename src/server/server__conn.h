@@ -93,6 +93,7 @@ typedef enum Counter {
     COUNT_AUTH_FAILED,
     COUNT_SLOW,
     COUNT_TIMEOUTS,
+    COUNT_STALE,
     COUNT_STREAMS_EXPIRED,
     COUNT_QUACK,
     COUNT_HTTP,

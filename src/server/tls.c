@@ -62,8 +62,11 @@ bio_read(BIO *bio, char *to, int count)
     Err err = rt_socket_read(tls->socket, to, (size_t)count, 0, &got, NULL);
     if (err == ERR_TIMEOUT) BIO_set_retry_read(bio);
     if (err != OK) return -1;
-    if (got == 0) tls->ended = true;
-    return (int)got;
+    if (got > 0) return (int)got;
+    /* Not an end for OpenSSL, which would write no more: we may have closed for reading only. */
+    tls->ended = true;
+    BIO_set_retry_read(bio);
+    return -1;
 }
 
 static int

@@ -54,6 +54,14 @@ session_rollback(Session *session)
     if (session->in_transaction) session__rollback(session);
 }
 
+bool
+session_is_waited_for(const Session *session)
+{
+    for (u32 i = 0; i < session->db_count; i++)
+        if (session->db[i].txn != NULL && store_txn_is_waited_for(session->db[i].txn)) return true;
+    return false;
+}
+
 void
 session_set_changes(Session *session, i64 changes, i64 total_changes)
 {

@@ -70,6 +70,8 @@ MUST_CHECK Err session_checkpoint(Session *session);
 MUST_CHECK Err session_exec(Session *session, Slice sql);
 /* Roll back what is open, if anything is; never fails and needs no memory. */
 void session_rollback(Session *session);
+/* Does another transaction wait for the end of ours?  While nothing runs on the session. */
+bool session_is_waited_for(const Session *session);
 
 /* ---- whole databases (copy.c, image.c) ---- */
 

@@ -108,6 +108,8 @@ bool store_txn_has_written(const StoreTxn *txn);
 const ErrMsg *store_txn_error(const StoreTxn *txn);
 /* Park until everything this transaction has read or judged is durable.  [parks] */
 MUST_CHECK Err store_txn_wait_shown(StoreTxn *txn);
+/* Does another transaction wait for the end of this one?  Any task, while the transaction lives. */
+bool store_txn_is_waited_for(StoreTxn *txn);
 /* Safe in a signal handler and from any thread: waits of this transaction end with ERR_INTERRUPT
    until store_txn_clear_interrupt(). */
 void store_txn_interrupt(StoreTxn *txn);

@@ -254,7 +254,9 @@ rt__linux_socket_io(const RtIo *io)
         result = syscall(SYS_sendto, io->fd, io->vecs[0].iov_base, io->vecs[0].iov_len,
                          MSG_NOSIGNAL, NULL, 0);
         break;
-    case RT_IO_SHUTDOWN: result = shutdown(io->fd, io->flags & 1 ? SHUT_WR : SHUT_RDWR); break;
+    case RT_IO_SHUTDOWN:
+        result = shutdown(io->fd, io->flags == 1 ? SHUT_WR : io->flags == 2 ? SHUT_RD : SHUT_RDWR);
+        break;
     case RT_IO_CLOSE_SOCKET: close(io->fd); return 0;
     case RT_IO_PEER: return socket_peer(io);
     case RT_IO_READY: return socket_ready(io);

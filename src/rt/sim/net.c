@@ -301,13 +301,33 @@ receive_bytes(const RtIo *io)
     return (i64)count;
 }
 
+/* A connection parked without a task gets one. */
+static void
+idle_start(SimSocket *at)
+{
+    RtTaskFn fn = at->idle_fn;
+    at->idle_fn = NULL;
+    if (fn == NULL) return;
+    SimTask *task = rt__sim_task_new(at->process, NULL, fn, at->idle_arg, "connection");
+    rt__sim_make_fiber(task);
+}
+
 static i64
 shut_down(const RtIo *io)
 {
     SimSocket *at = socket_of(io->fd);
+    if (io->flags == 2) { /* Reading only. */
+        at->is_finished = true;
+        idle_start(at);
+        rt__world_wake(at);
+        return 0;
+    }
     if (at->peer != NULL && !at->has_finished) message_send(at->peer, MESSAGE_FINISH, NULL, 0);
     at->has_finished = true;
-    if (!(io->flags & 1)) at->is_shut = true;
+    if (!(io->flags & 1)) {
+        at->is_shut = true;
+        idle_start(at);
+    }
     rt__world_wake(at);
     return 0;
 }
@@ -394,16 +414,6 @@ rt__net_wait(RtPoint *point, u32 what, u64 deadline_ns, RtIo *io, u32 *ready_out
         if (at->connected_ns > rt__world->clock_ns) until_ns = MIN_OF(until_ns, at->connected_ns);
         rt__world_wait(at, until_ns, RT_TASK_CANCEL);
     }
-}
-
-static void
-idle_start(SimSocket *at)
-{
-    RtTaskFn fn = at->idle_fn;
-    at->idle_fn = NULL;
-    if (fn == NULL) return;
-    SimTask *task = rt__sim_task_new(at->process, NULL, fn, at->idle_arg, "connection");
-    rt__sim_make_fiber(task);
 }
 
 Err

@@ -205,6 +205,7 @@ requests_run(Work *work, HranaBody *body, bool *closed_out)
         if (err == OK) result_write(work, request);
         if (work->writer.err != OK) err = work->writer.err;
     }
+    seat__lost_told(work->stream->seat);
     seat__end(work->stream->seat);
     return err;
 }
@@ -328,6 +329,7 @@ cursor_run(Work *work, HranaBatch *batch)
         err = cursor_entries(work, &cursor);
     }
     hrana__cursor_close(&cursor);
+    seat__lost_told(seat);
     seat__end(seat);
     if (err == OK) {
         stream__rest(work->server, work->stream);

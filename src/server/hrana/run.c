@@ -99,6 +99,11 @@ hrana__prepare(Seat *seat, const HranaStmt *given, Stmt **stmt_out, bool *read_o
         return false;
     }
     bool good = rest == 0;
+    if (good && seat__has_lost_transaction(seat, *stmt_out, fault)) {
+        seat__release(seat, *stmt_out);
+        *stmt_out = NULL;
+        return false;
+    }
     if (!good)
         fault__set(fault, 21, "SQL_MANY_STATEMENTS", "SQL string contains more than one statement");
     if (good) good = bind_args(seat, *stmt_out, given, fault);
@@ -369,6 +374,7 @@ sequence(Seat *seat, Slice sql, Fault *fault)
             continue;
         }
         StmtKind kind = stmt_kind(stmt);
+        good = !seat__has_lost_transaction(seat, stmt, fault);
         while (good && row)
             good = seat__step(seat, stmt, &row, fault);
         err = stmt_finalize(stmt); /* Its error is in *fault. */

@@ -42,8 +42,7 @@ is_blank(Slice line)
 static bool
 in_transaction(const Conn *conn)
 {
-    return conn->seat != NULL && conn->seat->engine != NULL &&
-           !session_autocommit(seat__session(conn->seat));
+    return conn->seat != NULL && seat__in_transaction(conn->seat);
 }
 
 static bool

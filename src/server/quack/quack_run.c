@@ -301,7 +301,7 @@ stmt_answer(Conn *conn, const JsonNode *request, const JsonNode *id, Stmt *stmt)
     run.hold = run.writes;
     run.fault = &conn->quack->fault;
     run.fault_row = -1;
-    bool good = stmt_run(&run, request);
+    bool good = !seat__has_lost_transaction(conn->seat, stmt, run.fault) && stmt_run(&run, request);
     stmt_clear_bindings(stmt);
     if (!good && run.hold) conn->out.bytes = run.start;
     server__release(conn->server, run.held);
@@ -433,7 +433,7 @@ quack__script(Conn *conn, const JsonNode *request, const JsonNode *id, const Jso
         rest = (Slice){rest.p + used, rest.bytes - used};
         if (stmt == NULL) continue;
         run.stmt = stmt;
-        bool good = steps_run(&run);
+        bool good = !seat__has_lost_transaction(conn->seat, stmt, fault) && steps_run(&run);
         err = stmt_finalize(stmt);
         if (!good) return quack__error_reply(conn, id, fault, -1);
     }

@@ -486,10 +486,7 @@ bool
 ws__in_transaction(const Ws *ws)
 {
     for (const WsStream *stream = ws->streams; stream != NULL; stream = stream->next) {
-        const Seat *seat = stream->seat;
-        if (!stream->running && seat != NULL && seat->engine != NULL &&
-            !session_autocommit(seat__session(seat)))
-            return true;
+        if (stream->seat != NULL && seat__in_transaction(stream->seat)) return true;
     }
     return false;
 }

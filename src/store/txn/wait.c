@@ -140,6 +140,16 @@ wait__for(StoreTxn *txn, TxnState *holder, u64 resource, u64 deadline_ns, const 
     return txn__fail(txn, err, "database is locked");
 }
 
+bool
+store_txn_is_waited_for(StoreTxn *txn)
+{
+    Store *store = txn->store;
+    rt_latch_acquire(&store->wait_latch);
+    bool is = txn->state != NULL && txn->state->waiters != NULL;
+    rt_latch_release(&store->wait_latch);
+    return is;
+}
+
 void
 wait__pass_on(StoreTxn *txn, u64 resource)
 {

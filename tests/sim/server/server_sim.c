@@ -61,6 +61,7 @@ server_begin(World *world, Server **server_out, ErrMsg *msg)
         .listen_count = 1,
         .held_bytes_max = (u64)8 << 20,
         .stream_timeout_ns = 3 * RT_NS_PER_S,
+        .stale_timeout_ns = RT_NS_PER_S,
         .transaction_timeout_ns = 5 * RT_NS_PER_S,
         .write_timeout_ns = 6 * RT_NS_PER_S,
         .busy_timeout_ns = 4 * RT_NS_PER_S,
@@ -390,6 +391,7 @@ static const struct {
     {206, "the transaction of a lost Quack client stays"},
     {207, "answers are sent twice"},
     {208, "a condition of a batch is always true"},
+    {209, "statements of a transaction that was taken away run by themselves"},
 };
 
 static int
@@ -460,7 +462,7 @@ main(int argc, char **argv)
         return failed ? 1 : 0;
     }
     if (argc >= 3) return by_hand(argc, argv);
-    if (argc == 2 && strcmp(argv[1], "--plants") == 0) return plants_all(500);
+    if (argc == 2 && strcmp(argv[1], "--plants") == 0) return plants_all(1000);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seeds_pass),
         cmocka_unit_test(planted_bugs_are_found),
