@@ -407,6 +407,7 @@ config_read(Config *config, int argc, char **argv)
     const ServerOptions *options = &config->options;
     const char *path = config_path(argc, argv);
     config->drain_ns = 10 * RT_NS_PER_S;
+    config->options.sync = STORE_SYNC_FULL;
     int status = path == NULL ? 0 : config_file_read(config, path);
     if (status == 0) status = arguments_read(config, argc, argv);
     if (status != 0 || config->done) return status;

@@ -19,7 +19,7 @@ typedef struct ServerOptions {
     const char *path; /* Database file... */
     const char *dir;  /* ...or a directory: NAME is served from DIR/NAME.weft. */
     bool create;      /* Make databases that are missing. */
-    i32 sync;         /* StoreSync */
+    i32 sync;         /* StoreSync; zero is not the default of weftd but STORE_SYNC_OFF. */
     u64 pool_bytes;
     const char *listen[SERVER_LISTENERS_MAX]; /* Addresses as in rt/net.h; "unix:PATH" too. */
     u32 listen_count;

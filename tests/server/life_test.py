@@ -6,10 +6,12 @@ and compare with what it had acknowledged.
 """
 import os
 import random
+import re
 import signal
 import subprocess
 import threading
 import time
+import urllib.request
 
 import harness
 from harness import same
@@ -61,6 +63,24 @@ def test_sigterm_and_reopen(t):
             same(server.wait(), 0)
     with Server(t.weftd, path, create=False) as server, server.connect() as c:
         same(c.query("SELECT count(*) FROM t"), [[2]])
+
+
+def test_commits_are_synced_unless_told_otherwise(t):
+    """SIGKILL cannot show it, since the kernel keeps what was written: so syncs are counted."""
+    def syncs(*options):
+        with Server(t.weftd, t.path(), *options) as server, server.connect() as c:
+            def count():
+                with urllib.request.urlopen(f"http://{server.address}/metrics") as answer:
+                    found = re.search(r"^weft_store_log_syncs_total.* (\d+)$", answer.read().decode(), re.M)
+                return int(found.group(1))
+            c.run("CREATE TABLE t(a)")
+            before = count()
+            for _ in range(10):
+                c.run("INSERT INTO t VALUES(1)")
+            return count() - before
+    same(syncs() >= 10, True)
+    same(syncs("--sync", "full") >= 10, True)
+    same(syncs("--sync", "off") < 10, True)
 
 
 def test_drain_lets_a_request_finish(t):
