@@ -105,6 +105,22 @@ def instruction_counts(tally):
         tally.count("bench/instr", good)
     else:
         print(tail(result.stdout), flush=True)
+    store_instruction_counts(tally)
+
+
+def store_instruction_counts(tally):
+    """bench/store: no call of the store's face may cost more than its budget."""
+    if shutil.which("valgrind") is None:
+        return
+    result = run([sys.executable, "bench/store/count.py",
+                  "build/release/tests/unit/store/store_bench"])
+    rows = len(re.findall(r"^store\.", result.stdout, re.M))
+    above = len(re.findall(r"above its budget", result.stdout))
+    if result.returncode != 0:
+        tally.count("bench/store", rows - above, max(above, 1),
+                    tail(result.stdout + result.stderr))
+    else:
+        tally.count("bench/store", rows)
 
 
 def environment():

@@ -222,7 +222,28 @@ emit_bytes(Fetch *f, Node copy, i32 from, i32 to, i32 step)
     return OK;
 }
 
-/* Slots of which some are tombstones, padded or long. */
+/* Slots of an integer leaf of which some are tombstones, padded or long. */
+static Err
+emit_int_mixed(Fetch *f, Node copy, i32 from, i32 to, i32 step)
+{
+    StoreCursor *cursor = f->cursor;
+    NodeSlot *slots = node_slots(copy);
+    for (i32 i = from; i != to; i += step) {
+        u8 flags = slots[i].flags;
+        if ((flags & NODE_SLOT_TOMBSTONE) != 0) continue;
+        Slice *value = &cursor->run_values[f->rows];
+        *value = node_read_value(copy, (u32)i);
+        cursor->run_keys[f->rows] = int_key(&slots[i]);
+        f->rows++;
+        if ((flags & NODE_SLOT_LONG) == 0) continue;
+        Err err = long_take(cursor, value);
+        if (err != OK) return err;
+        f->bytes += value->bytes;
+    }
+    return OK;
+}
+
+/* The same for keys of any length. */
 static Err
 emit_mixed(Fetch *f, Node copy, i32 from, i32 to, i32 step)
 {
@@ -245,11 +266,12 @@ static bool
 all_plain(Node copy, i32 low, i32 high)
 {
     const NodeSlot *slots = node_slots(copy);
-    u32 flags = 0;
+    u64 halves = 0; /* The second halves of slots, whose highest byte is the flags. */
+    STATIC_ASSERT(offsetof(NodeSlot, flags) == sizeof(NodeSlot) - 1);
     for (i32 i = low; i < high; i++) {
-        flags |= slots[i].flags;
+        halves |= load_u64((const u8 *)&slots[i] + sizeof(u64));
     }
-    return flags == 0;
+    return halves >> 56 == 0;
 }
 
 /* Shorten a range where rows_max or bytes_max is passed; at least one slot stays.  Our own copy. */
@@ -259,8 +281,15 @@ range_cut(Fetch *f, Node copy, i32 from, i32 to)
     i32 step = f->backwards ? -1 : 1;
     i32 most = (i32)(f->rows_max - f->rows);
     if ((to - from) * step > most) to = from + most * step;
+    const NodeHead *head = node_head(copy);
     const NodeSlot *slots = node_slots(copy);
-    size_t bytes = f->bytes, prefix = node_head(copy)->prefix_bytes;
+    size_t bytes = f->bytes, prefix = head->prefix_bytes;
+    /* Mostly all of the leaf fits. */
+    size_t all = (copy.bytes - head->heap_start) + head->count * (prefix + NODE_KEY_HEAD_BYTES);
+    if (LIKELY(bytes + all < f->bytes_max)) {
+        f->bytes += all * (size_t)((to - from) * step) / MAX_OF(head->count, 1);
+        return to;
+    }
     for (i32 i = from; i != to && bytes < f->bytes_max; i += step) {
         bytes += prefix + slots[i].key_bytes + slots[i].value_bytes;
         if (bytes >= f->bytes_max) to = i + step;
@@ -276,10 +305,13 @@ emit_leaf(Fetch *f, Node copy, i32 from, i32 to)
     if (from == to) return OK;
     i32 step = f->backwards ? -1 : 1;
     i32 low = f->backwards ? to + 1 : from, high = f->backwards ? from + 1 : to;
-    if (!all_plain(copy, low, high)) return emit_mixed(f, copy, from, to, step);
-    if ((node_head(copy)->flags & NODE_FLAG_INT) == 0) return emit_bytes(f, copy, from, to, step);
-    emit_int(f, copy, from, to, step);
-    return OK;
+    bool of_int = (node_head(copy)->flags & NODE_FLAG_INT) != 0, plain = all_plain(copy, low, high);
+    if (LIKELY(of_int && plain)) {
+        emit_int(f, copy, from, to, step);
+        return OK;
+    }
+    if (of_int) return emit_int_mixed(f, copy, from, to, step);
+    return plain ? emit_bytes(f, copy, from, to, step) : emit_mixed(f, copy, from, to, step);
 }
 
 /* ---- a leaf entry by entry ---- */

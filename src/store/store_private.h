@@ -234,7 +234,12 @@ void store__after_commit(Store *store);
 /* Record an error for store_txn_error() and return it. */
 Err txn__fail(StoreTxn *txn, Err err, const char *format, ...) PRINTF_LIKE(3, 4);
 /* The transaction's state, made if it is not there.  NULL: out of memory. */
-TxnState *txn__state(StoreTxn *txn);
+TxnState *txn__state_make(StoreTxn *txn);
+static ALWAYS_INLINE TxnState *
+txn__state(StoreTxn *txn)
+{
+    return LIKELY(txn->state != NULL) ? txn->state : txn__state_make(txn);
+}
 /* Refuse calls of a transaction that cannot go on: doomed, failed log. */
 MUST_CHECK Err txn__usable_slow(StoreTxn *txn);
 static ALWAYS_INLINE Err
@@ -245,7 +250,13 @@ txn__usable(StoreTxn *txn)
     return txn__usable_slow(txn);
 }
 /* The same for a write; takes no latch. */
-MUST_CHECK Err txn__writable(StoreTxn *txn);
+MUST_CHECK Err txn__writable_slow(StoreTxn *txn);
+static ALWAYS_INLINE Err
+txn__writable(StoreTxn *txn)
+{
+    bool doomed = txn->state != NULL && rt_load_acquire(&txn->state->doomed) != 0;
+    return LIKELY(!doomed && !store__failed(txn->store)) ? OK : txn__writable_slow(txn);
+}
 /* Leave the live list and enter it with a snapshot of now. */
 void txn__take_fresh_snapshot(StoreTxn *txn);
 

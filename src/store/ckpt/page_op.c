@@ -9,7 +9,7 @@ void
 page_op__enter(PageOps *ops, PageOp *op)
 {
     /* Operations of different tasks have their stacks apart. */
-    u32 lane = (u32)hash_u64((uintptr_t)op >> 12, 0);
+    u32 lane = (u32)(((uintptr_t)op >> 12) * 0x9e3779b97f4a7c15u >> 40);
     u64 epoch = rt_load_relaxed(&ops->epoch);
     u32 rounds = 0;
     for (u32 tries = 1;; tries++) {

@@ -332,7 +332,8 @@ void
 pool_unlatch(PageView *view, bool changed, bool content)
 {
     PageEntry *entry = view->entry;
-    if (content) rt_fetch_add(&entry->content, 1);
+    /* Only who has the latch writes it. */
+    if (content) rt_store_release(&entry->content, rt_load_relaxed(&entry->content) + 1);
     rt_latch_leave(POOL_RANK_PAGE);
     if (changed) {
         pool__word_release(entry, PAGE_LATCHED, PAGE_DIRTY, PAGE_VERSION_ONE);

@@ -56,6 +56,21 @@ pool_view_check_fast(const PageView *view)
     return pool_word_stands(view->entry, view->word);
 }
 
+/* pool_view_latch(), short where nothing at all has happened to the word. */
+static ALWAYS_INLINE bool
+pool_view_latch_fast(PageView *view)
+{
+#ifndef WEFT_TSAN
+    u64 word = view->word;
+    if (LIKELY(rt_cas(&view->entry->word, &word, word | PAGE_LATCHED))) {
+        rt_latch_enter(POOL_RANK_PAGE);
+        view->word = word | PAGE_LATCHED;
+        return true;
+    }
+#endif
+    return pool_view_latch(view);
+}
+
 static ALWAYS_INLINE bool
 pool_view_end_fast(PageView *view)
 {

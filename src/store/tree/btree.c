@@ -301,8 +301,13 @@ near_note(Btree *tree, BtreeNear *near, const PageView *view)
 Err
 btree_leaf_latch_near(Btree *tree, BtreeNear *near, Slice key, u32 need_bytes, PageView *view_out)
 {
-    if (need_bytes == 0 && near_view(tree, near, key, view_out)) {
-        if (LIKELY(pool_view_latch(view_out))) return OK;
+    if (LIKELY(need_bytes == 0)) {
+        if (near_view(tree, near, key, view_out)) {
+            if (LIKELY(pool_view_latch_fast(view_out))) return OK;
+        } else if (LIKELY(descend_short(tree, key, false, view_out))) {
+            near_note(tree, near, view_out);
+            if (LIKELY(pool_view_latch_fast(view_out))) return OK;
+        }
     }
     Err err = btree_leaf_latch(tree, key, need_bytes, view_out);
     if (err == OK) near_note(tree, near, view_out);

@@ -378,7 +378,7 @@ secure(Node node, u32 slot_bytes, u32 heap_bytes, u8 *scratch)
     return head->heap_start - slots_end(head) >= need;
 }
 
-static void
+static ALWAYS_INLINE void
 slot_open(Node node, u32 slot_no)
 {
     NodeHead *head = node_head(node);
@@ -389,7 +389,7 @@ slot_open(Node node, u32 slot_no)
 }
 
 /* Place key rest and value into secured room; fills the slot's head, at and key_bytes. */
-static void
+static ALWAYS_INLINE void
 heap_put(Node node, NodeSlot *slot, Slice tail, Slice value)
 {
     NodeHead *head = node_head(node);

@@ -5,15 +5,7 @@
 
 #include "store/file.h"
 
-#define OP_HEAD_BYTES_MAX 24u
-#define KEEP_BYTES        ((size_t)1 << 16) /* Memory that a transaction object keeps. */
-
-Err
-redo_reserve(StoreTxn *txn, size_t bytes)
-{
-    if (txn->store->wal == NULL) return OK;
-    return buf_reserve(&txn->redo, bytes + OP_HEAD_BYTES_MAX);
-}
+#define KEEP_BYTES ((size_t)1 << 16) /* Memory that a transaction object keeps. */
 
 void
 redo_append(StoreTxn *txn, RedoKind kind, TreeId tree, Slice key, Slice value)
@@ -22,9 +14,16 @@ redo_append(StoreTxn *txn, RedoKind kind, TreeId tree, Slice key, Slice value)
     Buf *redo = &txn->redo;
     u8 *to = redo->p + redo->bytes;
     *to++ = (u8)kind;
-    to += varint_put(to, tree);
-    to += varint_put(to, key.bytes);
-    to += varint_put(to, value.bytes);
+    if (LIKELY((tree | key.bytes | value.bytes) < 128)) {
+        to[0] = (u8)tree; /* As varint_put() writes them. */
+        to[1] = (u8)key.bytes;
+        to[2] = (u8)value.bytes;
+        to += 3;
+    } else {
+        to += varint_put(to, tree);
+        to += varint_put(to, key.bytes);
+        to += varint_put(to, value.bytes);
+    }
     if (key.bytes > 0) memcpy(to, key.p, key.bytes);
     if (value.bytes > 0) memcpy(to + key.bytes, value.p, value.bytes);
     redo->bytes = (size_t)(to - redo->p) + key.bytes + value.bytes;

@@ -20,8 +20,16 @@ redo_position(const StoreTxn *txn)
 {
     return txn->redo_done + txn->redo.bytes;
 }
+#define REDO_HEAD_BYTES_MAX 24u
+
 /* Memory for an operation with this many bytes of key and value.  ERR_NOMEM. */
-MUST_CHECK Err redo_reserve(StoreTxn *txn, size_t bytes);
+static ALWAYS_INLINE Err
+redo_reserve(StoreTxn *txn, size_t bytes)
+{
+    size_t want = bytes + REDO_HEAD_BYTES_MAX;
+    if (LIKELY(txn->redo.capacity - txn->redo.bytes >= want)) return OK;
+    return txn->store->wal == NULL ? OK : buf_reserve(&txn->redo, want);
+}
 /* Append an operation after redo_reserve().  CREATE: the value is one byte, the tree's kind. */
 void redo_append(StoreTxn *txn, RedoKind kind, TreeId tree, Slice key, Slice value);
 /* The operations from `position` on have been undone. */

@@ -65,16 +65,15 @@ txn__usable_slow(StoreTxn *txn)
 }
 
 Err
-txn__writable(StoreTxn *txn)
+txn__writable_slow(StoreTxn *txn)
 {
     if (is_doomed(txn)) return fail_doomed(txn);
     return UNLIKELY(store__failed(txn->store)) ? fail_failed(txn) : OK;
 }
 
 TxnState *
-txn__state(StoreTxn *txn)
+txn__state_make(StoreTxn *txn)
 {
-    if (LIKELY(txn->state != NULL)) return txn->state;
     TxnState *state;
     if (txn_table_take(&txn->store->states, txn, &state) != OK) return NULL;
     txn->state = state;

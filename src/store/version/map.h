@@ -94,6 +94,11 @@ void version_map_free(VersionMap *map);
 static inline u64
 version_hash(TreeId tree, Slice key)
 {
+    if (LIKELY(key.bytes == 8)) {
+        u64 v = (load_u64(key.p) ^ tree) * 0xd6e8feb86659fd93u;
+        v = (v ^ v >> 32) * 0xd6e8feb86659fd93u;
+        return v ^ v >> 32;
+    }
     return hash_bytes(key.p, key.bytes, tree);
 }
 

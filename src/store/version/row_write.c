@@ -94,7 +94,7 @@ writer_index(const RowTry *t)
     StoreTxn *txn = t->w->txn;
     u64 id = rt_load_relaxed(&txn->state->id);
     u8 index = txn->writer_guess;
-    if (index != 0 && index != NODE_WRITER_ASK_MAP && node_writer_id(t->node, index) == id) {
+    if (index != 0 && index != NODE_WRITER_ASK_MAP && node_writer_id_fast(t->node, index) == id) {
         return index;
     }
     index = row__writer_index(txn->store, t->node, id, txn->scratch.p);
@@ -361,10 +361,18 @@ owner_check(RowTry *t, TryNext *next_out)
     RowWrite *w = t->w;
     Store *store = w->txn->store;
     t->node = btree_node(&w->tree->map, &t->view);
-    t->slot = node_find(t->node, w->key, &t->exact);
+    t->slot = w->tree->map.is_int ? node_find_int(t->node, load_be64(w->key.p), &t->exact)
+                                  : node_find(t->node, w->key, &t->exact);
     t->writer = 0;
     t->seen = (TxnSeen){0};
-    if (t->exact) t->writer = row_writer(store, w->tree, t->node, t->slot, w->key, w->hash);
+    if (t->exact) {
+        u8 writer = node_slots(t->node)[t->slot].writer;
+        if (UNLIKELY(writer == NODE_WRITER_ASK_MAP)) {
+            t->writer = row_writer(store, w->tree, t->node, t->slot, w->key, w->hash);
+        } else if (writer != NODE_WRITER_SETTLED) {
+            t->writer = node_writer_id_fast(t->node, writer);
+        }
+    }
     if (t->writer != 0) t->seen = txn_table_look(&store->states, t->writer);
     if (t->seen.state != NULL && t->seen.state != w->txn->state && t->seen.status == TXN_RUNNING) {
         t->holder = t->seen.state;
