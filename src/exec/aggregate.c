@@ -34,6 +34,8 @@ agg_open(Exec *exec, Agg *agg, const PlanAgg *plan)
                            .collation = plan->collation != NULL ? plan->collation
                                                                 : &collation_binary,
                            .msg = &exec->msg};
+    agg->plain = plan->filter == NULL && plan->order_count == 0 && !plan->distinct &&
+                 plan->arg_count <= 1;
     exec__keyset_init(exec, &agg->seen);
     agg->argv = ARENA_NEW_ARRAY(&exec->arena, Cell, plan->arg_count + 1);
     if (agg->argv == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
@@ -197,7 +199,33 @@ exec__aggs_feed(Exec *exec, Aggs *aggs, u32 group, u32 i)
     return exec__agg_step(exec, aggs, group, i, agg->argv);
 }
 
-static Err
+static ALWAYS_INLINE Err
+agg_arg(Exec *exec, Agg *agg, u32 k, const Cell *row, Arena *arena)
+{
+    u32 column;
+    if (exec__program_is_column(agg->arg[k], &column) && (row[column].flags & CELL_POINTER) == 0) {
+        agg->argv[k] = row[column];
+        if ((agg->plan->def->flags & FUNC_SUBTYPE) == 0) agg->argv[k].subtype = 0;
+        return OK;
+    }
+    return (agg->plan->def->flags & FUNC_SUBTYPE) != 0
+               ? exec__eval_subtype_in(exec, agg->arg[k], row, arena, &agg->argv[k])
+               : exec__eval_in(exec, agg->arg[k], row, arena, &agg->argv[k]);
+}
+
+/* One step. */
+static ALWAYS_INLINE Err
+agg_row_plain(Exec *exec, Aggs *aggs, u32 group, u32 i, const Cell *row, Arena *arena)
+{
+    Agg *agg = &aggs->agg[i];
+    if (agg->plan->arg_count > 0) {
+        Err err = agg_arg(exec, agg, 0, row, arena);
+        if (err != OK) return err;
+    }
+    return exec__agg_step(exec, aggs, group, i, agg->argv);
+}
+
+static NOINLINE Err
 agg_row(Exec *exec, Aggs *aggs, u32 group, u32 i, const Cell *row, Arena *arena)
 {
     Agg *agg = &aggs->agg[i];
@@ -209,9 +237,7 @@ agg_row(Exec *exec, Aggs *aggs, u32 group, u32 i, const Cell *row, Arena *arena)
         if (err != OK || truth != EXEC_TRUE) return err;
     }
     for (u32 k = 0; k < plan->arg_count; k++) {
-        err = (plan->def->flags & FUNC_SUBTYPE) != 0
-                  ? exec__eval_subtype_in(exec, agg->arg[k], row, arena, &agg->argv[k])
-                  : exec__eval_in(exec, agg->arg[k], row, arena, &agg->argv[k]);
+        err = agg_arg(exec, agg, k, row, arena);
         if (err != OK) return err;
     }
     if (plan->order_count == 0) return exec__aggs_feed(exec, aggs, group, i);
@@ -234,10 +260,31 @@ Err
 exec__aggs_row(Exec *exec, Aggs *aggs, u32 group, const Cell *row, Arena *arena)
 {
     for (u32 i = 0; i < aggs->count; i++) {
-        Err err = agg_row(exec, aggs, group, i, row, arena);
+        Err err = LIKELY(aggs->agg[i].plain) ? agg_row_plain(exec, aggs, group, i, row, arena)
+                                             : agg_row(exec, aggs, group, i, row, arena);
         if (err != OK) return err;
     }
     return OK;
+}
+
+bool
+exec__aggs_only_count(const Aggs *aggs)
+{
+    for (u32 i = 0; i < aggs->count; i++) {
+        const Agg *agg = &aggs->agg[i];
+        const FuncDef *def = agg->plan->def;
+        bool counts = def->kernel == FUNC_KERNEL_COUNT && def->kind == FUNC_AGGREGATE;
+        if (!counts || !agg->plain || agg->plan->arg_count > 0) return false;
+    }
+    return true;
+}
+
+void
+exec__aggs_count(Aggs *aggs, u32 group, u64 rows)
+{
+    for (u32 i = 0; i < aggs->count; i++) {
+        *(i64 *)state_of(aggs, group, i) += (i64)rows;
+    }
 }
 
 /* The rows of the sorter are the arguments, then the group. */

@@ -17,6 +17,7 @@ typedef struct Agg {
     FuncCall call;
     ExecProgram **arg, *filter, **order;
     u32 state_offset;
+    bool plain;     /* A row is one step: no FILTER, DISTINCT, ORDER BY; one argument at most. */
     KeyMaker maker; /* DISTINCT */
     KeySet seen;
     SpillSet spilled; /* Beyond the budget: what was seen before. */
@@ -54,6 +55,9 @@ MUST_CHECK Err exec__aggs_group(Exec *exec, Aggs *aggs);
 /* Feed one input row to all aggregates of a group.  Bytes that live for the row only come from
    `arena`. */
 MUST_CHECK Err exec__aggs_row(Exec *exec, Aggs *aggs, u32 group, const Cell *row, Arena *arena);
+/* Are all of them count(*)?  Then rows may be fed by their number alone. */
+bool exec__aggs_only_count(const Aggs *aggs);
+void exec__aggs_count(Aggs *aggs, u32 group, u64 rows);
 /* DISTINCT: is agg->argv new to the group?  Notes it. */
 MUST_CHECK Err exec__agg_is_new(Exec *exec, Agg *agg, u32 group, bool *new_out);
 /* Feed agg->argv, which has passed the filter, to one aggregate without ORDER BY. */

@@ -46,10 +46,8 @@ Err
 exec__check(Exec *exec)
 {
     const ExecHooks *hooks = exec->env->hooks;
-    const FuncEnv *func = exec->env->func;
     Err err = rt_check();
     if (UNLIKELY(err != OK)) return exec__fail(exec, err, NULL);
-    if (func->stop != NULL && func->stop(func->arg)) return exec__fail(exec, ERR_INTERRUPT, NULL);
     exec->operations++;
     if (hooks == NULL || hooks->progress == NULL || hooks->progress_every == 0) return OK;
     while (exec->operations >= hooks->progress_every) {
@@ -165,10 +163,11 @@ exec_close(Exec *exec)
 }
 
 bool
-exec_reads_nothing(const Exec *exec)
+exec_plan_reads_nothing(const Plan *plan)
 {
-    bool alone = exec->plan->sub_count == 0 && exec->plan->table_count == 0;
-    return alone && exec->chain != NULL && exec->chain->scan == NULL;
+    if (plan->sub_count > 0 || plan->table_count > 0 || plan->write != NULL) return false;
+    const PlanNode *node = plan->root;
+    return node->kind == PLAN_PROJECT && node->input->kind == PLAN_ONE_ROW;
 }
 
 Err
@@ -464,7 +463,7 @@ exec_reset(Exec *exec)
         }
     }
     for (u32 i = 0; i < exec->plan->node_count; i++) {
-        if (exec->node[i] != NULL) exec__node_reset(exec, exec->node[i]);
+        if (exec->node[i] != NULL && exec->node[i]->used) exec__node_reset(exec, exec->node[i]);
     }
     for (u32 i = 0; i < exec->plan->sub_count; i++) {
         if (exec->sub[i] != NULL) exec__sub_reset(exec, exec->sub[i]);

@@ -87,7 +87,7 @@ typedef struct ExecEnv {
 MUST_CHECK Err exec_open(const Plan *plan, const ExecEnv *env, Exec **exec_out, ErrMsg *msg);
 void exec_close(Exec *exec); /* NULL is allowed. */
 /* A SELECT of expressions alone: it may run with no transaction at all. */
-bool exec_reads_nothing(const Exec *exec);
+bool exec_plan_reads_nothing(const Plan *plan);
 
 /*
  * Begin a run.  txn_by_database[table->database] is the transaction to use for each database (NULL

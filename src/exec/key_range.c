@@ -243,6 +243,19 @@ high_end(RowidEnds *ends, const Cell *cell, bool inclusive)
     if (high < ends->high) ends->high = high;
 }
 
+/* An empty bound becomes the key of a rowid. */
+static ALWAYS_INLINE Err
+rowid_bound(Buf *bound, i64 rowid)
+{
+    if (UNLIKELY(bound->capacity < TABLE_KEY_BYTES)) {
+        Err err = buf_reserve(bound, TABLE_KEY_BYTES);
+        if (err != OK) return err;
+    }
+    table_key_put(rowid, bound->p);
+    bound->bytes = TABLE_KEY_BYTES;
+    return OK;
+}
+
 Err
 rowid_range_build(const Cell *eq, const Cell *low, bool low_inclusive, const Cell *high,
                   bool high_inclusive, KeyRange *range)
@@ -264,13 +277,8 @@ rowid_range_build(const Cell *eq, const Cell *low, bool low_inclusive, const Cel
         range->empty = true;
         return OK;
     }
-    u8 key[TABLE_KEY_BYTES];
     Err err = OK;
-    if (ends.low != I64_MIN || range->point) {
-        table_key_put(ends.low, key);
-        err = buf_append(&range->low, key, sizeof(key));
-    }
+    if (ends.low != I64_MIN || range->point) err = rowid_bound(&range->low, ends.low);
     if (err != OK || ends.high == I64_MAX) return err;
-    table_key_put(ends.high + 1, key);
-    return buf_append(&range->high, key, sizeof(key));
+    return rowid_bound(&range->high, ends.high + 1);
 }

@@ -94,6 +94,7 @@ exec__node_close(Exec *exec, ExecNode *node)
 void
 exec__node_reset(Exec *exec, ExecNode *node)
 {
+    node->used = false;
     if (node->ops->reset != NULL) node->ops->reset(exec, node);
     arena_reset(&node->bytes);
 }
@@ -101,6 +102,7 @@ exec__node_reset(Exec *exec, ExecNode *node)
 void
 exec__rewind(Exec *exec, ExecNode *node)
 {
+    node->used = true;
     node->counters.rewinds++;
     node->ops->rewind(exec, node);
 }
@@ -174,6 +176,7 @@ const Batch *
 exec__next(Exec *exec, ExecNode *node, u32 want)
 {
     ASSERT(want > 0);
+    node->used = true;
     if (node->bytes.chunk != NULL) arena_reset(&node->bytes);
     if (UNLIKELY(node->deep) && rt_stack_left() < RT_STACK_RESERVE) {
         exec__out_end(node, exec__fail(exec, ERR_LIMIT, "statement too deeply nested"));
@@ -306,6 +309,11 @@ static Err
 limit_number(Exec *exec, const ExecProgram *program, i64 *out)
 {
     Cell value;
+    if (program->ins_count == 0 && OPERAND_BASE(program->result) == AT_CONST) {
+        value = program->constant[OPERAND_INDEX(program->result)];
+        *out = value.u.i;
+        if (LIKELY(value.type == CELL_INT)) return OK;
+    }
     Err err = exec__eval_in(exec, program, NULL, &exec->row_arena, &value);
     if (err != OK) return err;
     err = cell_apply_affinity(&value, AFFINITY_NUMERIC, &exec->row_arena);

@@ -43,6 +43,7 @@ struct ExecNode {
     u32 capacity;
     bool deep;      /* So many nodes stand above that the stack may run short. */
     bool streaming; /* No blocking operator stands above. */
+    bool used;      /* Since the last reset. */
     u32 rows_max;   /* Rows of one batch, so that it stays within bounds for wide rows. */
     Arena bytes;    /* What cells of `out` point to; emptied at each next(). */
     ExecNodeCounters counters;

@@ -207,12 +207,26 @@ filter_constant(Exec *exec, Filter *filter, u32 want)
     out_selected(node, in, in->sel, in->count, in->err);
 }
 
+/* A selection of a batch, made when it is first needed: most short statements never do. */
+static Err
+sel_ready(Exec *exec, u16 **sel)
+{
+    if (LIKELY(*sel != NULL)) return OK;
+    *sel = EXEC_ROOM(exec, u16, BATCH_ROWS_MAX);
+    return *sel != NULL ? OK : exec__fail(exec, ERR_NOMEM, NULL);
+}
+
 static void
 filter_next(Exec *exec, ExecNode *node, u32 want)
 {
     Filter *filter = (Filter *)node;
     if (filter->constant) {
         filter_constant(exec, filter, want);
+        return;
+    }
+    Err ready = sel_ready(exec, &filter->sel);
+    if (ready != OK) {
+        exec__out_end(node, ready);
         return;
     }
     for (;;) {
@@ -271,8 +285,7 @@ exec__filter_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     filter->constant = (condition->flags & PX_FLAG_READS_ROW) == 0 &&
                        condition->klass != PLAN_VOLATILE;
     filter->row = scratch_row(exec, plan->input->columns);
-    filter->sel = EXEC_ROOM(exec, u16, BATCH_ROWS_MAX);
-    if (filter->row == NULL || filter->sel == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    if (filter->row == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     err = exec__node_open(exec, plan->input, &filter->node.input);
     if (err == OK) err = exec__compile_condition(exec, condition, &filter->condition);
     if (err != OK || filter->constant || !exec__vexpr_fits(condition)) return err;
@@ -405,6 +418,7 @@ limit_next(Exec *exec, ExecNode *node, u32 want)
     Limit *limit = (Limit *)node;
     if (!limit->started) {
         Err err = exec__eval_limit(exec, limit->limit, limit->offset, &limit->left, &limit->skip);
+        if (err == OK && limit->skip > 0) err = sel_ready(exec, &limit->sel);
         if (err != OK) {
             exec__out_end(node, err);
             return;
@@ -455,8 +469,6 @@ exec__limit_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     Err err = exec__node_new(exec, plan, &limit_ops, sizeof(Limit), node_out);
     if (err != OK) return err;
     Limit *limit = (Limit *)*node_out;
-    limit->sel = EXEC_ROOM(exec, u16, BATCH_ROWS_MAX);
-    if (limit->sel == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     err = exec__node_open(exec, plan->input, &limit->node.input);
     if (err == OK && plan->u.limit.limit != NULL) {
         err = exec__compile(exec, plan->u.limit.limit, &limit->limit);

@@ -237,7 +237,8 @@ exec__scan_fill(Exec *exec, Scan *scan, u32 want)
             }
             continue;
         }
-        err = exec__check(exec);
+        /* The step that begins a range has been checked. */
+        if (!scan->at_start) err = exec__check(exec);
         if (err == OK && UNLIKELY(scan->seek_behind)) err = behind_ready(exec, scan);
         if (err != OK) break;
         scan->run_next = 0;

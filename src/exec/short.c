@@ -12,6 +12,8 @@
 
 /* A range that has more entries is a matter for batches. */
 #define SHORT_ROWS 16u
+/* Entries that are looked at for one row that passes the filters. */
+#define TRY_ROWS 2u
 /* Entries of the first fetch: what would be too many is no loss, since then it is handed over. */
 #define FETCH_ROWS 128u
 
@@ -29,7 +31,7 @@ scan_fits(const PlanScan *scan, bool limited)
     for (u32 i = 0; i < scan->eq_count; i++) {
         if (scan->eq[i].value == NULL) return false; /* An IN list. */
     }
-    return has_far_end(scan) || (limited && scan->filter == NULL);
+    return has_far_end(scan) || limited;
 }
 
 static bool
@@ -60,7 +62,6 @@ stages_of(const PlanNode *node)
             return scan_fits(&node->u.scan, limited) ? count : -1;
         case PLAN_FILTER:
             if (!filter_fits(node->u.filter.condition)) return -1;
-            limited = false;
             break;
         case PLAN_PROJECT: break;
         case PLAN_LIMIT: limited = true; break;
@@ -176,17 +177,26 @@ static void
 chain_judge(ExecShort *chain)
 {
     const PlanScan *scan = chain->scan != NULL ? &chain->scan->node.plan->u.scan : NULL;
-    bool counts = scan != NULL && scan->filter == NULL;
+    bool counts = scan != NULL && scan->filter == NULL, filters = scan != NULL;
     chain->by_hand = counts && (scan->index == NULL || scan->covering);
-    chain->limit_at = chain->stage_count;
+    chain->limit_at = chain->first_at = chain->stage_count;
+    chain->bounded = scan != NULL && has_far_end(scan);
+    chain->lone = scan == NULL && chain->stage_count == 1 &&
+                  (chain->stage[0].kind == STAGE_LOOK || chain->stage[0].kind == STAGE_PROJECT);
+    chain->counts = counts && chain->group_at == 0 && chain->stage_count > 0 &&
+                    exec__aggs_only_count(&chain->stage[0].group->aggs);
     for (u32 i = 0; i < chain->stage_count; i++) {
         const Stage *stage = &chain->stage[i];
         if (stage->kind == STAGE_LIMIT && counts && chain->limit_at == chain->stage_count) {
             chain->limit_at = i;
         }
+        if (stage->kind == STAGE_LIMIT && filters && chain->first_at == chain->stage_count) {
+            chain->first_at = i;
+        }
         bool passes = stage->kind == STAGE_PROJECT && only_passes(stage);
         if (!passes && stage->kind != STAGE_LIMIT) chain->by_hand = false;
         if (stage->kind == STAGE_FILTER || stage->kind == STAGE_GROUP) counts = false;
+        if (stage->kind == STAGE_LOOK || stage->kind == STAGE_GROUP) filters = false;
         if (stage->kind == STAGE_LOOK && !stage->outer) counts = false;
     }
 }
@@ -318,6 +328,10 @@ drive(Exec *exec, ExecShort *chain, bool *row_out)
     }
     while (!*row_out) {
         if (scan->run_next == scan->run.rows) {
+            if (chain->tries && !scan->run.end) {
+                chain->state = SHORT_DECLINED; /* The one row is not among the first. */
+                return OK;
+            }
             Err err = exec__scan_fill(exec, scan, SHORT_ROWS);
             if (err != OK || scan->state == SCAN_DONE) return err;
         }
@@ -360,28 +374,85 @@ entries_enough(const ExecShort *chain)
     return rows <= SHORT_ROWS ? rows : 0;
 }
 
+/* Is the first row that passes the filters all that is wanted? */
+static bool
+wants_first(const Exec *exec, const ExecShort *chain)
+{
+    if (chain->first_at == chain->stage_count || exec->want_max == 1) return false;
+    const Stage *limit = &chain->stage[chain->first_at];
+    return limit->left == 1 && limit->skip == 0;
+}
+
 /* Evaluate the limits, fetch, decide whether this is a run for the chain. */
 static Err
 run_begin(Exec *exec, ExecShort *chain)
 {
     Scan *scan = chain->scan;
     chain->state = SHORT_OPEN;
-    if (scan != NULL && exec->env->batch_rows != 0) {
-        chain->state = SHORT_DECLINED; /* Tests want batches. */
-        return OK;
+    if (scan != NULL) {
+        /* Nothing of an earlier run is to be handed over. */
+        scan->run = (StoreRun){.end = true};
+        scan->run_next = 0;
+        if (exec->env->batch_rows != 0) {
+            chain->state = SHORT_DECLINED; /* Tests want batches. */
+            return OK;
+        }
     }
     Err err = limits_start(exec, chain);
     if (err != OK || scan == NULL || chain->drained) return err;
     u32 enough = entries_enough(chain);
+    chain->tries = enough == 0 && wants_first(exec, chain);
+    bool takes_all = chain->group_at < chain->stage_count, counts = chain->counts;
+    if (enough == 0 && !chain->tries && !chain->bounded) {
+        chain->state = SHORT_DECLINED;
+        return OK;
+    }
     exec__rewind(exec, &scan->node);
-    scan->exact = enough > 0;
-    scan->run = (StoreRun){.end = true};
-    scan->run_next = 0;
-    bool takes_all = chain->group_at < chain->stage_count;
-    u32 want = enough > 0 ? enough : takes_all ? BATCH_ROWS_MAX : FETCH_ROWS;
+    scan->exact = enough > 0 || chain->tries;
+    u32 want = enough > 0     ? enough
+               : chain->tries ? TRY_ROWS
+               : takes_all    ? BATCH_ROWS_MAX
+                              : FETCH_ROWS;
     err = exec__scan_fill(exec, scan, want);
     bool few = scan->state == SCAN_DONE || (scan->run.end && scan->run.rows <= SHORT_ROWS);
-    if (err == OK && !few && enough == 0) chain->state = SHORT_DECLINED;
+    bool keeps = few || enough > 0 || chain->tries || (counts && !scan->range.recheck);
+    if (err == OK && !keeps) chain->state = SHORT_DECLINED;
+    return err;
+}
+
+/* count(*) of the scan's entries. */
+static Err
+entries_count(Exec *exec, ExecShort *chain, Aggs *aggs)
+{
+    Scan *scan = chain->scan;
+    Err err = OK;
+    while (err == OK && scan->state != SCAN_DONE) {
+        exec__aggs_count(aggs, 0, scan->run.rows - scan->run_next);
+        scan->run_next = scan->run.rows;
+        err = exec__scan_fill(exec, scan, BATCH_ROWS_MAX);
+    }
+    return err;
+}
+
+/* All rows into the aggregate. */
+static Err
+group_feed(Exec *exec, ExecShort *chain, const Stage *stage)
+{
+    Group *group = stage->group;
+    Err err = OK;
+    if (chain->counts && !chain->scan->range.recheck) {
+        return entries_count(exec, chain, &group->aggs);
+    }
+    while (err == OK) {
+        bool row, keep;
+        err = drive(exec, chain, &row);
+        if (err != OK || !row) break;
+        if (chain->bytes.chunk != NULL) arena_reset(&chain->bytes);
+        err = row_through(exec, chain, 0, chain->group_at, &keep);
+        if (err != OK || !keep) continue;
+        if (group->node.bytes.chunk != NULL) arena_reset(&group->node.bytes);
+        err = exec__aggs_row(exec, &group->aggs, 0, stage->in, &group->node.bytes);
+    }
     return err;
 }
 
@@ -394,16 +465,8 @@ group_run(Exec *exec, ExecShort *chain, bool *row_out)
     Arena *arena = &group->node.bytes;
     exec__aggs_clear(&group->aggs);
     Err err = exec__aggs_group(exec, &group->aggs);
-    while (err == OK) {
-        bool row, keep;
-        err = drive(exec, chain, &row);
-        if (err != OK || !row) break;
-        if (chain->bytes.chunk != NULL) arena_reset(&chain->bytes);
-        err = row_through(exec, chain, 0, chain->group_at, &keep);
-        if (err != OK || !keep) continue;
-        arena_reset(arena);
-        err = exec__aggs_row(exec, &group->aggs, 0, stage->in, arena);
-    }
+    if (err == OK) err = group_feed(exec, chain, stage);
+    if (chain->state == SHORT_DECLINED) return err;
     chain->state = SHORT_DONE;
     if (err == OK) err = exec__aggs_finish(exec, &group->aggs);
     arena_reset(arena);
@@ -414,11 +477,23 @@ group_run(Exec *exec, ExecShort *chain, bool *row_out)
     return row_through(exec, chain, chain->group_at + 1, chain->stage_count, row_out);
 }
 
+/* The whole run of a chain of one stage. */
+static Err
+lone_run(Exec *exec, ExecShort *chain, bool *row_out)
+{
+    Stage *stage = &chain->stage[0];
+    chain->state = SHORT_DONE;
+    if (stage->kind == STAGE_LOOK) return exec__look(exec, &stage->look, stage->row, row_out);
+    *row_out = true;
+    return stage_project(exec, chain, stage);
+}
+
 Err
 exec__short_next(Exec *exec, ExecShort *chain, bool *row_out)
 {
     *row_out = false;
-    if (chain->pending != OK) return chain->pending;
+    if (chain->lone) return lone_run(exec, chain, row_out);
+    if (UNLIKELY(chain->pending != OK)) return chain->pending;
     if (chain->bytes.chunk != NULL) arena_reset(&chain->bytes);
     if (chain->state == SHORT_NEW) {
         Err err = run_begin(exec, chain);
@@ -428,7 +503,7 @@ exec__short_next(Exec *exec, ExecShort *chain, bool *row_out)
     while (chain->state == SHORT_OPEN && !*row_out) {
         bool row;
         Err err = drive(exec, chain, &row);
-        if (err != OK) return err;
+        if (err != OK || chain->state == SHORT_DECLINED) return err;
         if (!row) break;
         err = row_through(exec, chain, 0, chain->stage_count, row_out);
         if (err != OK) return err;
@@ -499,6 +574,10 @@ exec__short_reset(Exec *exec, ExecShort *chain)
     if (chain->state == SHORT_NEW) return;
     chain->state = SHORT_NEW;
     if (chain->bytes.chunk != NULL) arena_reset(&chain->bytes);
+    if (chain->lone) {
+        if (chain->stage[0].kind == STAGE_LOOK) exec__look_reset(exec, &chain->stage[0].look);
+        return;
+    }
     if (chain->scan != NULL) exec__node_reset(exec, &chain->scan->node);
     for (u32 i = 0; i < chain->stage_count; i++) {
         Stage *stage = &chain->stage[i];

@@ -6,8 +6,8 @@
  * is a look-up, LIMIT, one aggregate without keys.  It gives what the operators would give.
  *
  * It runs where few rows are in question: the scan's first fetch must come to the end of its range,
- * unless a small LIMIT stands above it.  Else the chain declines before it has given a row, and the
- * operators go on with what was fetched.
+ * unless a small LIMIT stands above it, or one row that is among the first is enough.  Else the
+ * chain declines before it has given a row, and the operators go on with what was fetched.
  */
 #pragma once
 
@@ -52,7 +52,12 @@ typedef struct ExecShort {
     Stage *stage; /* In the order in which a row passes them. */
     u32 group_at; /* The aggregate; stages behind it see its one row.  stage_count: none. */
     u32 limit_at; /* A LIMIT that every entry of the scan counts for; stage_count: none. */
+    u32 first_at; /* A LIMIT with at most filters below it; stage_count: none. */
+    bool bounded; /* The scan's range has a far end. */
+    bool tries;   /* This run looks for one row among the first entries. */
     bool by_hand; /* A row costs no more than decoding: no look-ups, no programs. */
+    bool lone;    /* One row at most, by one stage: a look-up, or expressions over nothing. */
+    bool counts;  /* The aggregate is fed by the scan itself, and all are count(*). */
     bool drained; /* No further row of the scan is wanted. */
     u8 state;     /* ShortState */
     Err pending;  /* What a step at hand met; raised by the next one. */

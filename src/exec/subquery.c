@@ -10,6 +10,8 @@
 #include "exec/exec__write.h"
 #include "exec/keyset.h"
 #include "exec/node.h"
+#include "exec/rowbuf.h"
+#include "exec/short.h"
 #include "exec/sorted_file.h"
 #include "exec/spool.h"
 #include "exec/sub_keyed.h"
@@ -18,6 +20,7 @@
 struct ExecSub {
     const PlanSub *plan;
     ExecNode *root;
+    ExecShort *chain; /* The short path; NULL: the plan has another shape. */
     RegWatch exists_watch, row_watch, set_watch;
     bool exists;
     RowBuf first; /* The first row, or nothing. */
@@ -61,6 +64,7 @@ exec__sub_open(Exec *exec, const PlanSub *plan, ExecSub **sub_out)
     bool fresh_before = exec->opening_fresh;
     if (exec->plan->write != NULL && plan->correlated) exec->opening_fresh = true;
     err = exec__node_open(exec, plan->root, &sub->root);
+    if (err == OK) err = exec__short_open(exec, plan->root, sub->cell, &sub->chain);
     if (err == OK) err = exec__watch_open(exec, &sub->exists_watch, plan->root);
     if (err == OK) err = exec__watch_open(exec, &sub->row_watch, plan->root);
     if (err == OK) err = exec__watch_open(exec, &sub->set_watch, plan->root);
@@ -86,6 +90,7 @@ exec__sub_close(Exec *exec, ExecSub *sub)
     exec__watch_close(&sub->row_watch);
     exec__watch_close(&sub->set_watch);
     exec__keyed_close(sub->keyed);
+    exec__short_close(sub->chain);
 }
 
 void
@@ -94,12 +99,34 @@ exec__sub_reset(Exec *exec, ExecSub *sub)
     exec__spool_close(exec, &sub->reader);
     exec__spool_clear(exec, &sub->rows);
     exec__set_clear(exec, &sub->spilled);
+    if (sub->chain != NULL) exec__short_reset(exec, sub->chain);
     exec__watch_forget(&sub->exists_watch);
     exec__watch_forget(&sub->row_watch);
     exec__watch_forget(&sub->set_watch);
     exec__rowbuf_clear(&sub->first);
     exec__keyset_clear(&sub->set);
     exec__keyed_reset(sub->keyed);
+}
+
+/* The first row, into sub->cell. */
+static Err
+first_row(Exec *exec, ExecSub *sub, bool *row_out)
+{
+    ExecShort *chain = sub->chain;
+    *row_out = false;
+    if (chain != NULL) {
+        exec__short_start(chain);
+        Err err = exec__short_next(exec, chain, row_out);
+        if (err != OK) return err;
+        if (chain->state != SHORT_DECLINED) return OK;
+    }
+    exec__rewind(exec, sub->root);
+    if (chain != NULL) exec__short_hand_over(chain);
+    const Batch *in = exec__next(exec, sub->root, 1);
+    if (in->count == 0) return in->err;
+    exec__load_all(in, batch_at(in, 0), sub->cell);
+    *row_out = true;
+    return OK;
 }
 
 Err
@@ -116,10 +143,8 @@ exec__sub_exists(Exec *exec, ExecSub *sub, Arena *arena, bool *exists_out)
         if (err != OK || by_key) return err;
         err = exec__watch_begin(exec, &sub->exists_watch);
         if (err != OK) return err;
-        exec__rewind(exec, sub->root);
-        const Batch *in = exec__next(exec, sub->root, 1);
-        if (in->count == 0 && in->err != OK) return in->err;
-        sub->exists = in->count > 0;
+        err = first_row(exec, sub, &sub->exists);
+        if (err != OK) return err;
         exec__watch_done(exec, &sub->exists_watch);
     }
     *exists_out = sub->exists;
@@ -162,10 +187,10 @@ exec__sub_scalar(Exec *exec, ExecSub *sub, u32 column, Arena *arena, Cell *out)
         err = exec__watch_begin(exec, &sub->row_watch);
         if (err != OK) return err;
         exec__rowbuf_clear(&sub->first);
-        exec__rewind(exec, sub->root);
-        const Batch *in = exec__next(exec, sub->root, 1);
-        if (in->count == 0 && in->err != OK) return in->err;
-        err = exec__rowbuf_add_batch(&sub->first, in, 0, in->count);
+        bool row;
+        err = first_row(exec, sub, &row);
+        if (err != OK) return err;
+        if (row) err = exec__rowbuf_add(&sub->first, sub->cell);
         if (err != OK) return exec__fail(exec, err, NULL);
         exec__watch_done(exec, &sub->row_watch);
         if (sub->keep_empty && sub->first.rows > 0) {

@@ -180,12 +180,14 @@ detach_slot(Session *session, u32 at)
         return session_set_error(session, ERR_SQL, "database %s is locked", db->name);
     }
     stmt_cache__clear(session);
-    if (db->txn != NULL) store_txn_rollback(db->txn);
+    if (db->txn != NULL) {
+        store_txn_rollback(db->txn);
+        session__forget_txn(session, at);
+    }
     catalog_release(db->catalog);
     database__close(db->database);
     mem_free(db->own_name);
     *db = (SessionDb){.verified_at = U64_MAX};
-    session->txn[at] = NULL;
     while (session->db_count > 2 && session->db[session->db_count - 1].database == NULL)
         session->db_count--;
     session->environment++;

@@ -94,6 +94,7 @@ struct Session {
     u32 db_count;
     SessionDb db[CATALOG_DATABASES_MAX];
     StoreTxn *txn[CATALOG_DATABASES_MAX]; /* db[i].txn, as exec wants them. */
+    u32 open_txns;                        /* How many of them there are. */
 
     bool in_transaction; /* BEGIN or SAVEPOINT: not autocommit. */
     bool doomed;         /* Only ROLLBACK is accepted. */
@@ -178,6 +179,7 @@ struct Stmt {
     bool reads_nothing;  /* Of any database: needs no transaction. */
     bool host_savepoint; /* The virtual tables hold a savepoint for it. */
     bool shown;          /* This run has given a row. */
+    bool marked;         /* A write: `mark` is of this run. */
     bool is_whole_text;  /* `sql` is all that prepare was given. */
     StmtRow row;
     Cell changed;                          /* PRAGMA count_changes: the row of a write. */
@@ -231,6 +233,8 @@ void session__plan_context(Session *session, const CatalogView *view, PlanContex
 /* ---- transaction.c ---- */
 /* Have a transaction open on each database (in autocommit: begin one). */
 MUST_CHECK Err session__ensure_txn(Session *session);
+/* The transaction of a database has ended. */
+void session__forget_txn(Session *session, u32 at);
 /* Begin on one database. */
 MUST_CHECK Err session__begin_on(Session *session, u32 at);
 /* Become a writer: the token of each database that `plan` writes, or schema locks on its tables. */

@@ -105,14 +105,11 @@ end_prepare(Session *session, bool opened)
         SessionDb *db = &session->db[i];
         if (db->txn == NULL) continue;
         store_txn_rollback(db->txn);
-        db->txn = NULL;
-        session->txn[i] = NULL;
-        db->verified = false;
-        db->has_token = false;
+        session__forget_txn(session, i);
     }
 }
 
-/* Plan `ast` against the session's catalogs and open its run state. */
+/* Plan `ast` against the session's catalogs.  The run state is made when it first runs. */
 static Err
 plan_stmt(Stmt *stmt, const AstStatement *ast)
 {
@@ -125,18 +122,11 @@ plan_stmt(Stmt *stmt, const AstStatement *ast)
     Plan *plan;
     Err err = plan_prepare(&context, ast, SLICE(stmt->sql, stmt->sql_bytes), &plan, &msg);
     if (err != OK) return session__fail(session, err, &msg);
-    Exec *exec;
-    err = exec_open(plan, &session->exec_env, &exec, &msg);
-    if (err != OK) {
-        plan_release(plan);
-        return session__fail(session, err, &msg);
-    }
     drop_plan(stmt);
     stmt->plan = plan;
-    stmt->exec = exec;
     stmt->environment = session->environment;
     stmt->is_write = !plan->read_only;
-    stmt->reads_nothing = exec_reads_nothing(exec);
+    stmt->reads_nothing = exec_plan_reads_nothing(plan);
     for (u32 i = 0; i < session->db_count; i++) {
         Catalog *catalog = session->db[i].catalog;
         if (catalog != NULL) stmt->catalog[i] = catalog_retain(catalog);
@@ -284,6 +274,7 @@ static void
 set_running(Stmt *stmt)
 {
     stmt->state = STMT_RUNNING;
+    stmt->marked = false;
     stmt->session->running++;
     stmt->session->running_writes += stmt->is_write;
 }
@@ -412,6 +403,14 @@ end_host_savepoint(Stmt *stmt, bool undo)
 }
 
 static Err
+open_run(Stmt *stmt)
+{
+    ErrMsg msg = {.sql_offset = -1};
+    Err err = exec_open(stmt->plan, &stmt->session->exec_env, &stmt->exec, &msg);
+    return err == OK ? OK : session__fail(stmt->session, err, &msg);
+}
+
+static Err
 start_planned(Stmt *stmt)
 {
     Session *session = stmt->session;
@@ -429,8 +428,10 @@ start_planned(Stmt *stmt)
         err = session__restart(session);
         if (err == OK) err = make_ready(stmt);
     }
+    if (err == OK && UNLIKELY(stmt->exec == NULL)) err = open_run(stmt);
     if (err != OK) return err;
     if (stmt->is_write) session__marks(session, stmt->mark);
+    stmt->marked = true;
     err = begin_host_savepoint(stmt);
     if (err != OK) return err;
     session->exec_env.deferred_open = session->deferred_violations;
@@ -447,8 +448,12 @@ start_planned(Stmt *stmt)
 static void
 copy_exec_error(Stmt *stmt, Err err)
 {
-    const ErrMsg *cause = exec_error(stmt->exec);
     Session *session = stmt->session;
+    if (stmt->exec == NULL) {
+        err_set(&session->error, err, "%s", err_text(err));
+        return;
+    }
+    const ErrMsg *cause = exec_error(stmt->exec);
     err_set_at(&session->error, err, cause->sql_offset, "%s",
                cause->err == err ? err_message(cause) : err_text(err));
     session->error.host_code = cause->host_code;
@@ -483,7 +488,9 @@ undo_failed(Stmt *stmt, Err err)
     ExecUndo undo = stmt->exec == NULL ? EXEC_UNDO_STATEMENT : exec_error_undo(stmt->exec);
     bool is_lost = err == ERR_BUSY_DEADLOCK || err == ERR_SERIALIZE ||
                    (err == ERR_BUSY_SNAPSHOT && !session__single(session));
-    if (stmt->is_write && undo == EXEC_UNDO_STATEMENT) session__undo_to(session, stmt->mark);
+    /* One that failed before it could begin has nothing to undo. */
+    bool began = stmt->is_write && stmt->marked;
+    if (began && undo == EXEC_UNDO_STATEMENT) session__undo_to(session, stmt->mark);
     if (undo == EXEC_UNDO_TRANSACTION && stmt->is_write) {
         session__rollback(session);
     } else if (is_lost && session->in_transaction) {
@@ -527,7 +534,7 @@ finish_planned(Stmt *stmt, Err err)
         if (keeps) session->total_changes += exec_rows_changed_total(stmt->exec);
         if (keeps) session->deferred_violations += exec_deferred_violations(stmt->exec);
     }
-    exec_reset(stmt->exec);
+    if (stmt->exec != NULL) exec_reset(stmt->exec);
     set_ended(stmt, err == OK ? STMT_DONE : STMT_FAILED);
     if (stmt->is_write && session->in_transaction) {
         session->has_written = session->has_written || session_in_write_transaction(session);

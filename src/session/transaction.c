@@ -33,6 +33,7 @@ session__begin_on(Session *session, u32 at)
     Err err = store_txn_begin(db->database->store, &options, &db->txn);
     if (err != OK) return session__fail(session, err, NULL);
     session->txn[at] = db->txn;
+    session->open_txns++;
     session->write_no++;
     db->verified = false;
     db->own_ddl = false;
@@ -187,9 +188,11 @@ end_flags(Session *session)
     session->savepoint_count = 0;
 }
 
-static void
-forget_txn(Session *session, u32 at)
+void
+session__forget_txn(Session *session, u32 at)
 {
+    ASSERT(session->db[at].txn != NULL && session->open_txns > 0);
+    session->open_txns--;
     session->db[at].txn = NULL;
     session->txn[at] = NULL;
     session->db[at].verified = false;
@@ -210,7 +213,7 @@ rollback_store(Session *session)
         if (db->txn == NULL) continue;
         store_txn_rollback(db->txn);
         db->own_ddl = false;
-        forget_txn(session, i);
+        session__forget_txn(session, i);
     }
 }
 
@@ -243,7 +246,7 @@ commit_one(Session *session, u32 at)
     if (!store_txn_has_written(db->txn) && session->level != STORE_SERIALIZABLE) {
         store_txn_rollback(db->txn);
         db->own_ddl = false;
-        forget_txn(session, at);
+        session__forget_txn(session, at);
         return OK;
     }
     if (is_ddl) rt_fetch_add(&db->database->ddl_started, 1);
@@ -253,7 +256,7 @@ commit_one(Session *session, u32 at)
     }
     if (is_ddl) rt_fetch_add(&db->database->ddl_finished, 1);
     if (err == ERR_BUSY) return session__fail(session, err, &msg);
-    forget_txn(session, at);
+    session__forget_txn(session, at);
     if (err != OK) {
         if (is_ddl) session__forget_own_catalogs(session);
         db->own_ddl = false;
@@ -361,26 +364,17 @@ session__autocommit_end(Session *session, bool ok)
     return err;
 }
 
-static bool
-has_snapshot(const Session *session)
-{
-    for (u32 i = 0; i < session->db_count; i++) {
-        if (session->db[i].txn != NULL) return true;
-    }
-    return false;
-}
-
 bool
 session__has_work_at_end(const Session *session)
 {
-    return !session->in_transaction && has_snapshot(session);
+    return !session->in_transaction && session->open_txns > 0;
 }
 
 void
 session__drop_snapshots(Session *session)
 {
     if (session->running != 1 || session->running_writes > 0) return;
-    if (session->level == STORE_SERIALIZABLE || !has_snapshot(session)) return;
+    if (session->level == STORE_SERIALIZABLE || session->open_txns == 0) return;
     for (u32 i = 0; i < session->db_count; i++) {
         SessionDb *db = &session->db[i];
         if (db->txn != NULL && (db->own_ddl || store_txn_has_written(db->txn))) return;
@@ -388,7 +382,7 @@ session__drop_snapshots(Session *session)
     for (u32 i = 0; i < session->db_count; i++) {
         if (session->db[i].txn == NULL) continue;
         store_txn_rollback(session->db[i].txn);
-        forget_txn(session, i);
+        session__forget_txn(session, i);
     }
     end_flags(session);
 }
@@ -593,7 +587,7 @@ session__restart(Session *session)
 Err
 session__wait_shown(Session *session)
 {
-    for (u32 i = 0; i < session->db_count; i++) {
+    for (u32 i = 0; session->open_txns > 0 && i < session->db_count; i++) {
         if (session->db[i].txn == NULL) continue;
         Err err = store_txn_wait_shown(session->db[i].txn);
         if (err != OK) return session__store_error(session, i, err);

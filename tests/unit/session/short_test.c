@@ -182,10 +182,47 @@ check_sums(World *world, Stmt *stmt)
 }
 
 static void
+expect_cell(const Cell *cell, i64 value)
+{
+    assert_int_equal(cell->type, value < 0 ? CELL_NULL : CELL_INT);
+    if (value >= 0) assert_int_equal(cell->u.i, value);
+}
+
+/* The first row from an end that passes, and subqueries of few rows. */
+static void
+check_firsts(World *world, Stmt *const stmt[2])
+{
+    i64 key = (i64)rng_below(&world->rng, KEYS), largest = -1, passing = -1, three = 0;
+    for (i64 k = 1; k < KEYS; k++) {
+        if (world->v[k] < 0) continue;
+        if (k < key) largest = k;
+        if (k <= key && world->v[k] % 3 == 1) passing = k;
+        if (k >= key && k <= key + 20 && world->v[k] == 3) three = 1;
+    }
+    Cell value = cell_int(key);
+    bool row;
+    for (u32 i = 0; i < 2; i++)
+        assert_int_equal(stmt_bind(stmt[i], 0, &value), OK);
+    assert_int_equal(stmt_step(stmt[0], &row), OK);
+    assert_int_equal(row, passing >= 0);
+    if (row) expect_cell(stmt_row(stmt[0]), passing);
+    assert_int_equal(stmt_step(stmt[1], &row), OK);
+    assert_true(row);
+    expect_cell(&stmt_row(stmt[1])[0], largest);
+    expect_cell(&stmt_row(stmt[1])[1], three);
+    expect_cell(&stmt_row(stmt[1])[2], world->w[key]);
+    if (rng_below(&world->rng, 2) == 0) write_something(world);
+    if (passing >= 0) assert_true(kit_done(stmt[0]));
+    assert_true(kit_done(stmt[1]));
+    for (u32 i = 0; i < 2; i++)
+        assert_int_equal(stmt_reset(stmt[i]), OK);
+}
+
+static void
 run_seed(u64 seed, bool in_transaction)
 {
     World world = {.session = kit_open("", true)};
-    Stmt *stmt[COUNT_OF(shapes)], *sums;
+    Stmt *stmt[COUNT_OF(shapes)], *sums, *firsts[2];
     rng_seed(&world.rng, seed);
     memset(world.v, 0xFF, sizeof(world.v));
     memset(world.w, 0xFF, sizeof(world.w));
@@ -196,6 +233,11 @@ run_seed(u64 seed, bool in_transaction)
         stmt[i] = kit_prepare(world.session, shapes[i].sql);
     sums = kit_prepare(world.session,
                        "SELECT count(*), sum(v), max(v) FROM t WHERE k BETWEEN ? AND ?");
+    firsts[0] = kit_prepare(world.session,
+                            "SELECT k FROM t WHERE k<=? AND v%3=1 ORDER BY k DESC LIMIT 1");
+    firsts[1] = kit_prepare(world.session,
+                            "SELECT max(k), EXISTS(SELECT 1 FROM t b WHERE b.k BETWEEN ?1 AND "
+                            "?1+20 AND b.v=3), (SELECT w FROM u WHERE u.k=?1) FROM t WHERE k<?1");
     for (u32 i = 0; i < 120; i++)
         write_something(&world);
     if (in_transaction) kit_exec(world.session, "BEGIN");
@@ -203,11 +245,14 @@ run_seed(u64 seed, bool in_transaction)
         u32 at = (u32)rng_below(&world.rng, COUNT_OF(shapes));
         check_run(&world, &shapes[at], stmt[at]);
         check_sums(&world, sums);
+        check_firsts(&world, firsts);
     }
     if (in_transaction) kit_exec(world.session, "COMMIT");
     for (u32 i = 0; i < COUNT_OF(shapes); i++)
         assert_int_equal(stmt_finalize(stmt[i]), OK);
     assert_int_equal(stmt_finalize(sums), OK);
+    for (u32 i = 0; i < 2; i++)
+        assert_int_equal(stmt_finalize(firsts[i]), OK);
     assert_int_equal(session_close(world.session), OK);
 }
 

@@ -335,10 +335,31 @@ attached_databases_commit_and_roll_back_with_main(void **state)
     session_destroy(s);
 }
 
+/* A write that may not begin undoes nothing of what the transaction did before. */
+static void
+refused_write_undoes_nothing(void **state)
+{
+    (void)state;
+    Session *s = kit_open("", true);
+    kit_exec(s, "CREATE TABLE t(a); BEGIN");
+    Stmt *stmt = kit_prepare(s, "INSERT INTO t VALUES(1)");
+    assert_true(kit_done(stmt));
+    assert_int_equal(stmt_reset(stmt), OK);
+    kit_exec(s, "INSERT INTO t VALUES(2); PRAGMA query_only=1");
+    bool row;
+    assert_int_equal(stmt_step(stmt, &row), ERR_READONLY);
+    assert_int_equal(stmt_finalize(stmt), ERR_READONLY);
+    kit_query(s, "SELECT a FROM t", "1;2;");
+    kit_exec(s, "PRAGMA query_only=0; COMMIT");
+    kit_query(s, "SELECT a FROM t", "1;2;");
+    assert_int_equal(session_close(s), OK);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refused_write_undoes_nothing),
         cmocka_unit_test(savepoints_nest_and_roll_back),
         cmocka_unit_test(a_failed_statement_takes_back_only_itself),
         cmocka_unit_test(a_snapshot_stays_and_others_commits_show_later),
