@@ -86,7 +86,7 @@ open_parts(Exec *exec)
     if (err == OK && plan->root != NULL && plan->write == NULL) {
         err = exec__node_open(exec, plan->root, &exec->root);
         if (err == OK) exec__mark_streaming(exec->root);
-        if (err == OK) err = exec__short_open(exec, plan->root, exec->row, &exec->chain);
+        if (err == OK) err = exec__short_open(exec, plan->root, false, exec->row, &exec->chain);
     }
     if (err == OK && plan->write != NULL && plan->write->source != NULL) {
         ExecNode *source;

@@ -151,6 +151,13 @@ cursor_fetch(Exec *exec, Scan *scan, u32 rows)
     Slice from = backwards ? high : low;
     StoreSeek how = backwards ? STORE_SEEK_LT : STORE_SEEK_GE;
     if (from.bytes == 0) how = backwards ? STORE_SEEK_LAST : STORE_SEEK_FIRST;
+    u8 last[TABLE_KEY_BYTES];
+    if (backwards && scan->codec == NULL && from.bytes == TABLE_KEY_BYTES) {
+        /* Rowids: at the last key itself, which the tree finds sooner than what lies before one. */
+        store_be64(last, load_be64(from.p) - 1);
+        from = SLICE(last, TABLE_KEY_BYTES);
+        how = STORE_SEEK_LE;
+    }
     if (UNLIKELY(scan->seek_behind)) {
         how = backwards ? STORE_SEEK_LT : STORE_SEEK_GT;
         from = buf_slice(&scan->behind);
@@ -252,6 +259,31 @@ exec__scan_fill(Exec *exec, Scan *scan, u32 want)
         scan->fetch_rows = MIN_OF(scan->fetch_rows * 2, BATCH_ROWS_MAX);
     }
     return err;
+}
+
+Err
+exec__scan_count(Exec *exec, Scan *scan, u64 *rows_out, bool *can_out)
+{
+    bool empty;
+    *rows_out = 0;
+    *can_out = true;
+    scan->txn = exec__txn(exec, scan->node.plan->u.scan.table);
+    Err err = bounds_start(exec, scan, &empty);
+    if (err == OK && !empty) err = range_build(exec, scan);
+    if (err != OK || empty || scan->range.empty) return err;
+    *can_out = !scan->range.recheck;
+    if (scan->range.recheck) return OK;
+    if (scan->range.point) {
+        err = point_fetch(exec, scan);
+        *rows_out = scan->run.rows;
+        return err;
+    }
+    err = cursor_ready(exec, scan);
+    if (err != OK) return err;
+    err = store_cursor_set_bound(scan->cursor, buf_slice(&scan->range.high), false);
+    if (err == OK) err = store_cursor_count(scan->cursor, buf_slice(&scan->range.low), rows_out);
+    exec->operations += *rows_out;
+    return err == OK ? OK : exec__fail_store(exec, err, scan->txn);
 }
 
 /* ---- decoding ---- */

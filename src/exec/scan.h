@@ -68,6 +68,9 @@ typedef struct Scan {
 
 /* Have at least one unread entry in scan->run, or scan->state == SCAN_DONE. */
 MUST_CHECK Err exec__scan_fill(Exec *exec, Scan *scan, u32 want);
+/* The number of entries that a scan without filter and lists would give; *can_out false: they have
+   to be looked at one by one. */
+MUST_CHECK Err exec__scan_count(Exec *exec, Scan *scan, u64 *rows_out, bool *can_out);
 /* A trip: go on behind this entry of the run. */
 MUST_CHECK Err exec__scan_behind(Exec *exec, Scan *scan, u32 entry);
 /* The output cells of a row of the table; bytes are copied to the node's arena. */

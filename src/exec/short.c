@@ -12,8 +12,8 @@
 
 /* A range that has more entries is a matter for batches. */
 #define SHORT_ROWS 16u
-/* Entries that are looked at for one row that passes the filters. */
-#define TRY_ROWS 2u
+/* Entries that are looked at for one row that passes the filters: mostly they test for NULL. */
+#define TRY_ROWS 1u
 /* Entries of the first fetch: what would be too many is no loss, since then it is handed over. */
 #define FETCH_ROWS 128u
 
@@ -48,12 +48,12 @@ filter_fits(const PlanExpr *condition)
     return (condition->flags & PX_FLAG_READS_ROW) != 0;
 }
 
-/* The number of stages, or -1. */
+/* The number of stages, or -1.  `limited`: one row is enough. */
 static i32
-stages_of(const PlanNode *node)
+stages_of(const PlanNode *node, bool limited)
 {
     i32 count = 0;
-    bool grouped = false, limited = false;
+    bool grouped = false;
     for (;; node = node->input) {
         switch (node->kind) {
         case PLAN_ONE_ROW: return count;
@@ -199,19 +199,23 @@ chain_judge(ExecShort *chain)
         if (stage->kind == STAGE_LOOK || stage->kind == STAGE_GROUP) filters = false;
         if (stage->kind == STAGE_LOOK && !stage->outer) counts = false;
     }
+    chain->every_passes = counts;
+    chain->only_filters = filters;
 }
 
 Err
-exec__short_open(Exec *exec, const PlanNode *root, Cell *row, ExecShort **chain_out)
+exec__short_open(Exec *exec, const PlanNode *root, bool first_only, Cell *row,
+                 ExecShort **chain_out)
 {
     *chain_out = NULL;
-    i32 stages = stages_of(root);
+    i32 stages = stages_of(root, first_only);
     if (stages < 0) return OK;
     ExecShort *chain = ARENA_NEW(&exec->arena, ExecShort);
     if (chain == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     chain->stage = ARENA_NEW_ARRAY(&exec->arena, Stage, MAX_OF((u32)stages, 1u));
     if (chain->stage == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     chain->group_at = U32_MAX;
+    chain->first_only = first_only;
     arena_init(&chain->bytes, exec->env->account);
     Err err = chain_build(exec, chain, root, row);
     if (err != OK) return err;
@@ -367,7 +371,7 @@ limits_start(Exec *exec, ExecShort *chain)
 static u32
 entries_enough(const ExecShort *chain)
 {
-    if (chain->limit_at == chain->stage_count) return 0;
+    if (chain->limit_at == chain->stage_count) return chain->first_only && chain->every_passes;
     const Stage *limit = &chain->stage[chain->limit_at];
     if (limit->left < 0 || limit->left > SHORT_ROWS || limit->skip > SHORT_ROWS) return 0;
     u32 rows = (u32)(limit->left + limit->skip);
@@ -378,7 +382,8 @@ entries_enough(const ExecShort *chain)
 static bool
 wants_first(const Exec *exec, const ExecShort *chain)
 {
-    if (chain->first_at == chain->stage_count || exec->want_max == 1) return false;
+    if (exec->want_max == 1) return false;
+    if (chain->first_at == chain->stage_count) return chain->first_only && chain->only_filters;
     const Stage *limit = &chain->stage[chain->first_at];
     return limit->left == 1 && limit->skip == 0;
 }
@@ -400,9 +405,13 @@ run_begin(Exec *exec, ExecShort *chain)
     }
     Err err = limits_start(exec, chain);
     if (err != OK || scan == NULL || chain->drained) return err;
+    if (chain->counts) {
+        err = exec__scan_count(exec, scan, &chain->count, &chain->counted);
+        if (err != OK || chain->counted) return err;
+    }
     u32 enough = entries_enough(chain);
     chain->tries = enough == 0 && wants_first(exec, chain);
-    bool takes_all = chain->group_at < chain->stage_count, counts = chain->counts;
+    bool takes_all = chain->group_at < chain->stage_count;
     if (enough == 0 && !chain->tries && !chain->bounded) {
         chain->state = SHORT_DECLINED;
         return OK;
@@ -415,22 +424,8 @@ run_begin(Exec *exec, ExecShort *chain)
                               : FETCH_ROWS;
     err = exec__scan_fill(exec, scan, want);
     bool few = scan->state == SCAN_DONE || (scan->run.end && scan->run.rows <= SHORT_ROWS);
-    bool keeps = few || enough > 0 || chain->tries || (counts && !scan->range.recheck);
+    bool keeps = few || enough > 0 || chain->tries;
     if (err == OK && !keeps) chain->state = SHORT_DECLINED;
-    return err;
-}
-
-/* count(*) of the scan's entries. */
-static Err
-entries_count(Exec *exec, ExecShort *chain, Aggs *aggs)
-{
-    Scan *scan = chain->scan;
-    Err err = OK;
-    while (err == OK && scan->state != SCAN_DONE) {
-        exec__aggs_count(aggs, 0, scan->run.rows - scan->run_next);
-        scan->run_next = scan->run.rows;
-        err = exec__scan_fill(exec, scan, BATCH_ROWS_MAX);
-    }
     return err;
 }
 
@@ -440,8 +435,9 @@ group_feed(Exec *exec, ExecShort *chain, const Stage *stage)
 {
     Group *group = stage->group;
     Err err = OK;
-    if (chain->counts && !chain->scan->range.recheck) {
-        return entries_count(exec, chain, &group->aggs);
+    if (chain->counted) {
+        exec__aggs_count(&group->aggs, 0, chain->count);
+        return OK;
     }
     while (err == OK) {
         bool row, keep;
@@ -463,7 +459,7 @@ group_run(Exec *exec, ExecShort *chain, bool *row_out)
     const Stage *stage = &chain->stage[chain->group_at];
     Group *group = stage->group;
     Arena *arena = &group->node.bytes;
-    exec__aggs_clear(&group->aggs);
+    if (group->aggs.groups > 0) exec__aggs_clear(&group->aggs);
     Err err = exec__aggs_group(exec, &group->aggs);
     if (err == OK) err = group_feed(exec, chain, stage);
     if (chain->state == SHORT_DECLINED) return err;
@@ -582,7 +578,7 @@ exec__short_reset(Exec *exec, ExecShort *chain)
     for (u32 i = 0; i < chain->stage_count; i++) {
         Stage *stage = &chain->stage[i];
         if (stage->kind == STAGE_LOOK) exec__look_reset(exec, &stage->look);
-        if (stage->kind == STAGE_GROUP) {
+        if (stage->kind == STAGE_GROUP && stage->group->aggs.groups > 0) {
             exec__aggs_clear(&stage->group->aggs);
             arena_reset(&stage->group->node.bytes);
         }

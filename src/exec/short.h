@@ -49,30 +49,37 @@ typedef struct ExecShort {
     Scan *scan; /* The driving scan; NULL: one row without cells. */
     Cell *scan_row;
     u32 stage_count;
-    Stage *stage; /* In the order in which a row passes them. */
-    u32 group_at; /* The aggregate; stages behind it see its one row.  stage_count: none. */
-    u32 limit_at; /* A LIMIT that every entry of the scan counts for; stage_count: none. */
-    u32 first_at; /* A LIMIT with at most filters below it; stage_count: none. */
-    bool bounded; /* The scan's range has a far end. */
-    bool tries;   /* This run looks for one row among the first entries. */
-    bool by_hand; /* A row costs no more than decoding: no look-ups, no programs. */
-    bool lone;    /* One row at most, by one stage: a look-up, or expressions over nothing. */
-    bool counts;  /* The aggregate is fed by the scan itself, and all are count(*). */
+    Stage *stage;      /* In the order in which a row passes them. */
+    u32 group_at;      /* The aggregate; stages behind it see its one row.  stage_count: none. */
+    u32 limit_at;      /* A LIMIT that every entry of the scan counts for; stage_count: none. */
+    u32 first_at;      /* A LIMIT with at most filters below it; stage_count: none. */
+    bool first_only;   /* Nobody asks for a second row. */
+    bool every_passes; /* Every entry of the scan gives a row. */
+    bool only_filters; /* ... or would but for filters. */
+    bool bounded;      /* The scan's range has a far end. */
+    bool tries;        /* This run looks for one row among the first entries. */
+    bool by_hand;      /* A row costs no more than decoding: no look-ups, no programs. */
+    bool lone;         /* One row at most, by one stage: a look-up, or expressions over nothing. */
+    bool counts;       /* The aggregate is fed by the scan itself, and all are count(*). */
+    bool counted;      /* ... and in this run there were `count`. */
+    u64 count;
     bool drained; /* No further row of the scan is wanted. */
     u8 state;     /* ShortState */
     Err pending;  /* What a step at hand met; raised by the next one. */
     Arena bytes;  /* What programs made for the row at hand. */
 } ExecShort;
 
-/* *chain_out NULL: the plan has another shape.  The rows will be put into `row`. */
-MUST_CHECK Err exec__short_open(Exec *exec, const PlanNode *root, Cell *row, ExecShort **chain_out);
+/* *chain_out NULL: the plan has another shape.  The rows will be put into `row`.  `first_only`:
+   only the first one will be asked for. */
+MUST_CHECK Err exec__short_open(Exec *exec, const PlanNode *root, bool first_only, Cell *row,
+                                ExecShort **chain_out);
 void exec__short_close(ExecShort *chain); /* NULL is allowed. */
 /* Begin a run.  Does no work. */
 static inline void
 exec__short_start(ExecShort *chain)
 {
     chain->state = SHORT_NEW;
-    chain->drained = false;
+    chain->drained = chain->counted = false;
     chain->pending = OK;
 }
 /* The next row; *row_out false and state DECLINED: rewind the operators and call

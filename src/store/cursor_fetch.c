@@ -6,6 +6,7 @@
  * by one while the leaf is viewed, through the version map where need be.  Either way a run may
  * span leaves, and its bytes belong to the cursor.
  */
+#include "rt/task.h"
 #include "store/cursor.h"
 #include "store/txn/ssi.h"
 
@@ -19,7 +20,9 @@ typedef struct Fetch {
     u32 rows, rows_max;
     size_t bytes, bytes_max;
     bool backwards;
-    bool end; /* Nothing follows. */
+    u64 counted;
+    bool counts; /* Entries are counted, not handed out. */
+    bool end;    /* Nothing follows. */
 } Fetch;
 
 /* ---- memory of a run ---- */
@@ -343,6 +346,17 @@ copy_entry(Fetch *f, Node node, i32 slot, u64 *lsn_io)
     return OK;
 }
 
+/* The key of a slot of a viewed leaf. */
+static ALWAYS_INLINE u32
+slot_key(Node node, i32 slot_no, u8 key[STORE_KEY_BYTES_MAX])
+{
+    if ((NODE_LOAD(node_head(node)->flags) & NODE_FLAG_INT) == 0) {
+        return node_read_key(node, (u32)slot_no, key);
+    }
+    store_be64(key, NODE_LOAD(node_slots(node)[slot_no].head));
+    return 8;
+}
+
 /* The same of a leaf that stands: nobody needs to be asked. */
 static Err
 copy_standing(Fetch *f, Node node, i32 slot_no)
@@ -353,12 +367,7 @@ copy_standing(Fetch *f, Node node, i32 slot_no)
     if ((flags & NODE_SLOT_TOMBSTONE) != 0) return OK;
     rt_yield_point();
     u8 key_bytes[STORE_KEY_BYTES_MAX];
-    size_t bytes = 8;
-    if ((NODE_LOAD(node_head(node)->flags) & NODE_FLAG_INT) != 0) {
-        store_be64(key_bytes, NODE_LOAD(slot->head));
-    } else {
-        bytes = node_read_key(node, (u32)slot_no, key_bytes);
-    }
+    size_t bytes = slot_key(node, slot_no, key_bytes);
     Slice value = node_read_value(node, (u32)slot_no);
     u8 *to = room_take(cursor, bytes + value.bytes);
     if (to == NULL) return ERR_NOMEM;
@@ -434,7 +443,7 @@ stop_note(const Fetch *f, Node node, i32 to, CursorPlace *next, LeafDone *done)
         return;
     }
     i32 at = f->backwards ? done->stop + 1 : done->stop - 1;
-    done->stop_key_bytes = node_read_key(node, (u32)at, done->stop_key);
+    done->stop_key_bytes = slot_key(node, at, done->stop_key);
 }
 
 /* A leaf that stands: copy it, check, hand out the copy. */
@@ -484,6 +493,42 @@ fetch_entries(Fetch *f, PageView *view, Node node, i32 from, i32 to, bool stands
     return err;
 }
 
+/* How many entries of a viewed leaf the transaction sees. */
+static u32
+count_slots(Fetch *f, Node node, i32 from, i32 to, bool stands, u64 *lsn_io)
+{
+    StoreCursor *cursor = f->cursor;
+    const NodeHead *head = node_head(node);
+    if (stands && NODE_LOAD(head->live) == NODE_LOAD(head->count)) return (u32)(to - from);
+    u32 rows = 0;
+    for (i32 slot = from; slot < to; slot++) {
+        if (stands) {
+            rows += (NODE_LOAD(node_slots(node)[slot].flags) & NODE_SLOT_TOMBSTONE) == 0;
+            continue;
+        }
+        u8 key_bytes[STORE_KEY_BYTES_MAX];
+        Slice key = {key_bytes, slot_key(node, slot, key_bytes)};
+        RowSeen seen;
+        row_see(cursor->txn, cursor->tree, node, (u32)slot, key, cursor->value.p + ROW_LEAD_BYTES,
+                &seen);
+        *lsn_io = MAX_OF(*lsn_io, seen.lsn);
+        rows += seen.found;
+    }
+    return rows;
+}
+
+static Err
+count_leaf(Fetch *f, PageView *view, Node node, i32 from, i32 to, bool stands, CursorPlace *next,
+           LeafDone *done, bool *good_out)
+{
+    u32 rows = count_slots(f, node, from, to, stands, &done->lsn);
+    done->stop = to;
+    stop_note(f, node, to, next, done);
+    *good_out = pool_view_end(view);
+    if (*good_out) f->counted += rows;
+    return OK;
+}
+
 /* Fetch from one leaf; *good_out false: it changed under us, and nothing was fetched. */
 static Err
 fetch_leaf(Fetch *f, CursorPlace *next, LeafDone *done, bool *good_out)
@@ -502,6 +547,7 @@ fetch_leaf(Fetch *f, CursorPlace *next, LeafDone *done, bool *good_out)
     u32 wanted = MIN_OF((u32)(to > from ? to - from : from - to), f->rows_max - f->rows);
     bool stands = row_leaf_stands(cursor->txn, node, &done->lsn);
     if (!stands) done->lsn = 0;
+    if (f->counts) return count_leaf(f, &view, node, from, to, stands, next, done, good_out);
     if (stands && wanted >= WHOLE_MIN) {
         return fetch_whole(f, &view, node, from, to, next, done, good_out);
     }
@@ -537,6 +583,7 @@ fetch_run(Fetch *f)
     while (!f->end && f->rows < f->rows_max && f->bytes < f->bytes_max) {
         bool good;
         Err err = fetch_leaf(f, &next, &done, &good);
+        if (err == OK && f->counts) err = rt_check(); /* It goes on to the end of the range. */
         if (err != OK) return err;
         if (!good) {
             cursor->guess = GUESS_NONE;
@@ -597,6 +644,7 @@ fetch_prepare(Fetch *f, StoreCursor *cursor, u32 rows_max, size_t bytes_max)
     f->bytes = 0;
     f->bytes_max = MAX_OF(bytes_max, 1);
     f->end = false;
+    f->counts = false;
     run_reset(cursor);
     Err err = run_reserve(cursor, f->rows_max);
     if (err == OK) err = row_room(cursor->txn->store, &cursor->value);
@@ -668,4 +716,26 @@ store_cursor_fetch_at(StoreCursor *cursor, StoreSeek how, Slice key, u32 rows_ma
     f.backwards = f.place.backwards;
     bool at_end = how == STORE_SEEK_FIRST || how == STORE_SEEK_LAST;
     return fetch_finish(&f, at_end ? NULL : &key, run_out);
+}
+
+Err
+store_cursor_count(StoreCursor *cursor, Slice key, u64 *rows_out)
+{
+    *rows_out = 0;
+    Err err = cursor__start(cursor);
+    if (err != OK) return err;
+    Fetch f;
+    err = fetch_prepare(&f, cursor, 1, 1);
+    if (err != OK) return err;
+    cursor->side = CURSOR_NOWHERE;
+    cursor->guess = GUESS_NONE;
+    f.counts = true;
+    f.counted = 0;
+    f.backwards = false;
+    (void)cursor__place_at(key.bytes > 0 ? STORE_SEEK_GE : STORE_SEEK_FIRST, key, &f.place);
+    StoreRun run;
+    err = fetch_finish(&f, key.bytes > 0 ? &key : NULL, &run);
+    cursor->side = CURSOR_NOWHERE; /* It stands nowhere: there is nothing to go on with. */
+    *rows_out = f.counted;
+    return err;
 }

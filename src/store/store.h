@@ -204,6 +204,9 @@ MUST_CHECK Err store_cursor_set_bound(StoreCursor *cursor, Slice key, bool inclu
  */
 MUST_CHECK Err store_cursor_fetch(StoreCursor *cursor, u32 rows_max, size_t bytes_max,
                                   bool backwards, StoreRun *run_out);
+/* The number of entries from the first with key >= `key` on (empty: from the first of all), within
+   the bound.  [parks] */
+MUST_CHECK Err store_cursor_count(StoreCursor *cursor, Slice key, u64 *rows_out);
 /* A seek and the first fetch from there, in the seek's direction, in one: what short ranges want.
    [parks] */
 MUST_CHECK Err store_cursor_fetch_at(StoreCursor *cursor, StoreSeek how, Slice key, u32 rows_max,

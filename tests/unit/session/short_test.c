@@ -179,6 +179,14 @@ check_sums(World *world, Stmt *stmt)
     if (rng_below(&world->rng, 2) == 0) write_something(world);
     assert_true(kit_done(stmt));
     assert_int_equal(stmt_reset(stmt), OK);
+    char sql[100], expected[32];
+    i64 of_value = (i64)rng_below(&world->rng, 12);
+    count = 0;
+    for (i64 key = 1; key < KEYS; key++)
+        count += world->v[key] == of_value;
+    snprintf(sql, sizeof(sql), "SELECT count(*) FROM t WHERE v=%lld", (long long)of_value);
+    snprintf(expected, sizeof(expected), "%lld;", (long long)count);
+    kit_query(world->session, sql, expected);
 }
 
 static void

@@ -378,6 +378,15 @@ step_fetch(World *world, ModelTxn *t)
         assert_int_equal(store_cursor_fetch(cursor, rows_max, 4096, !up, &run), OK);
     }
     assert_int_equal(left, 0);
+    u64 counted, expected = 0;
+    for (u32 i = 0; i < KEYS; i++) {
+        bool own;
+        key_of(i, key);
+        expected += seen(world, t, i, &own) != ABSENT &&
+                    in_range(key, STORE_SEEK_GE, probe, bounded ? bound : NULL, inclusive);
+    }
+    assert_int_equal(store_cursor_count(cursor, kit_text(probe), &counted), OK);
+    assert_int_equal(counted, expected);
     store_cursor_close(cursor);
 }
 
