@@ -3,7 +3,8 @@
  *
  * Method: money moves between accounts while readers add all of it up in one snapshot, a
  * checkpointer checkpoints and a settler settles; a hot row is incremented by all; two transactions
- * lock in opposite order; the write token goes round.  Sums must be exact, also after a kill.
+ * lock in opposite order; the write token goes round; rows come and go while they are counted. Sums
+ * and counts must be exact, also after a kill.
  */
 #include "rt/lock.h"
 #include "rt/task.h"
@@ -22,6 +23,7 @@ typedef struct Shared {
     RtU64 retries, deadlocks;
     u64 seed;
     RtU32 seats;
+    TreeId tree;
 } Shared;
 
 static Slice
@@ -297,6 +299,109 @@ hot_row(void **state)
     kit_end(&kit);
 }
 
+/* ---- rows come, go and are counted ---- */
+
+#define ROOM 64u /* Different keys. */
+
+/* Insert and delete some keys, take some of it back, and commit three times of four. */
+static void
+comer_and_goer(void *arg)
+{
+    Shared *shared = (Shared *)arg;
+    Rng rng;
+    rng_seed(&rng, shared->seed + rt_fetch_add(&shared->seats, 1));
+    for (u32 i = 0; i < shared->rounds; i++) {
+        StoreTxn *txn;
+        StoreTxnOptions options = {
+            .level = STORE_SNAPSHOT, .sync = STORE_SYNC_NORMAL, .wait_ns = 20 * RT_NS_PER_S};
+        Err err = store_txn_begin(shared->store, &options, &txn);
+        ASSERT(err == OK);
+        for (u32 k = 0; err == OK && k < 4; k++) {
+            u8 key[8];
+            Slice name = account_key((u32)rng_below(&rng, ROOM), key);
+            StoreVerdict verdict;
+            StoreMark mark = store_txn_mark(txn);
+            err = rng_below(&rng, 2) == 0
+                      ? store_put(txn, shared->tree, name, name, STORE_PUT_ANY, &verdict)
+                      : store_delete(txn, shared->tree, name, &verdict);
+            if (err == OK && rng_below(&rng, 4) == 0) store_txn_undo_to(txn, mark);
+        }
+        ASSERT(err == OK || err == ERR_BUSY_DEADLOCK || err == ERR_BUSY_SNAPSHOT);
+        if (err == OK && rng_below(&rng, 4) != 0) {
+            err = store_txn_commit(txn, NULL);
+            ASSERT(err == OK);
+        } else {
+            store_txn_rollback(txn);
+        }
+    }
+    rt_fetch_sub(&shared->writers_left, 1);
+}
+
+static u64
+rows_by_cursor(StoreTxn *txn, TreeId tree)
+{
+    StoreCursor *cursor;
+    bool found;
+    u64 rows = 0;
+    Err err = store_cursor_open(txn, tree, &cursor);
+    ASSERT(err == OK);
+    err = store_cursor_seek(cursor, STORE_SEEK_FIRST, SLICE_NONE, &found);
+    while (found) {
+        ASSERT(err == OK);
+        rows++;
+        err = store_cursor_next(cursor, &found);
+    }
+    store_cursor_close(cursor);
+    return rows;
+}
+
+static void
+expect_counted(Store *store, TreeId tree, u32 looks)
+{
+    StoreTxn *txn = kit_begin(store, STORE_SNAPSHOT);
+    for (u32 i = 0; i < looks; i++) {
+        u64 rows;
+        Err err = store_count(txn, tree, &rows);
+        ASSERT(err == OK && rows == rows_by_cursor(txn, tree));
+    }
+    store_txn_rollback(txn);
+}
+
+static void
+counts_are_exact(void **state)
+{
+    (void)state;
+    Kit kit;
+    kit_start(&kit);
+    Shared shared = {.rounds = 300, .seed = 77};
+    shared.store = kit_open(&kit);
+    StoreTxn *txn = kit_begin(shared.store, STORE_SNAPSHOT);
+    assert_int_equal(store_tree_create(txn, STORE_TREE_INT, &shared.tree), OK);
+    kit_commit(txn);
+    RtThread *threads[3];
+    rt_word_init(&shared.writers_left, 3);
+    for (u32 i = 0; i < 3; i++) {
+        assert_int_equal(
+            rt_thread_start(rt_process_default(), comer_and_goer, &shared, "rows", &threads[i]),
+            OK);
+    }
+    while (rt_load_acquire(&shared.writers_left) > 0) {
+        expect_counted(shared.store, shared.tree, 3);
+    }
+    for (u32 i = 0; i < 3; i++) {
+        rt_thread_join(threads[i]);
+    }
+    expect_counted(shared.store, shared.tree, 1);
+    Kit copy;
+    kit_copy(&kit, &copy);
+    Store *store = kit_open(&copy);
+    expect_counted(store, shared.tree, 2); /* By the leaves, then by what was learned. */
+    store_close(store);
+    kit_end(&copy);
+    store_close(shared.store);
+    kit_end(&kit);
+}
+
 /* ---- a deadlock ---- */
 
 typedef struct Pair {
@@ -402,6 +507,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(money_is_kept),
         cmocka_unit_test(hot_row),
+        cmocka_unit_test(counts_are_exact),
         cmocka_unit_test(a_cycle_fails_exactly_one),
         cmocka_unit_test(waits_end_by_time_and_interrupt),
     };
