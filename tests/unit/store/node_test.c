@@ -281,6 +281,53 @@ rising_keys_fill_pages(void **state)
     mem_free(scratch);
 }
 
+/* A leaf is rebuilt only when that yields a part of it worth having: rows that grow in a full leaf
+   are refused, and the leaf is to be split, instead of being rebuilt for each of them. */
+static void
+full_leaves_are_not_rebuilt_for_a_byte(void **state)
+{
+    (void)state;
+    u8 *page = (u8 *)mem_alloc_aligned(64, 16384), *scratch = (u8 *)mem_alloc_aligned(64, 16384);
+    Node node = {page, 16384};
+    NodeFences all = {0};
+    node_init(node, 1, 9, 0, true, &all);
+    u8 key[8], value[301] = {0};
+    u32 count = 0;
+    for (;; count++) {
+        store_be64(key, count);
+        if (!node_insert(node, count, (Slice){key, 8}, (Slice){value, 300}, 0, 0, scratch)) break;
+    }
+    /* And what is left, to the last byte. */
+    u32 left = node_room(node) - (u32)sizeof(NodeSlot);
+    assert_true(left < 300);
+    assert_true(node_insert(node, count, (Slice){key, 8}, (Slice){value, left}, 0, 0, scratch));
+    count++;
+    store_be64(key, count);
+    Slice longer = {value, 301};
+    u32 need = (u32)sizeof(NodeSlot) + 8 + 300 + 16;
+    for (u32 gone = 0; gone * 300 < 16384 / 8; gone++) {
+        /* `gone` rows are garbage now: not enough of it to be collected. */
+        assert_false(node_takes(node, need));
+        assert_false(node_insert(node, count, (Slice){key, 8}, (Slice){value, 300}, 0, 0, scratch));
+        if ((gone + 1) * 300 < 16384 / 8)
+            assert_false(node_replace(node, 1, longer, 0, 0, scratch));
+        node_remove(node, 1);
+        count--;
+    }
+    assert_true(node_takes(node, need));
+    assert_true(node_replace(node, 1, longer, 0, 0, scratch));
+    assert_int_equal(node_head(node)->heap_garbage, 0);
+    assert_null(node_verify(node));
+    /* A single entry has nobody to part from. */
+    while (count > 1) {
+        node_remove(node, 1);
+        count--;
+    }
+    assert_true(node_takes(node, 16384 / 2));
+    mem_free(page);
+    mem_free(scratch);
+}
+
 static void
 inner_nodes_lead_to_children(void **state)
 {
@@ -445,6 +492,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaves_equal_the_model),
         cmocka_unit_test(rising_keys_fill_pages),
+        cmocka_unit_test(full_leaves_are_not_rebuilt_for_a_byte),
         cmocka_unit_test(inner_nodes_lead_to_children),
         cmocka_unit_test(an_empty_right_sibling_is_absorbed),
         cmocka_unit_test(garbage_is_survived),
