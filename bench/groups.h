@@ -10,3 +10,4 @@ void analytic_group(Bench *bench);
 void habit_group(Bench *bench);
 void ledger_group(Bench *bench);
 void tpcc_group(Bench *bench);
+void queue_group(Bench *bench);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#define RATIO_MAX 1e6
+
 double
 now_s(void)
 {
@@ -92,8 +94,12 @@ row_show(Bench *bench, Row *row)
     double ratio[ROUNDS_MAX];
     size_t rounds = (size_t)row->rounds, middle = rounds / 2;
     if (rounds == 0) return;
-    for (size_t i = 0; i < rounds; i++)
-        ratio[i] = row->is_rate ? row->ours[i] / row->peer[i] : row->peer[i] / row->ours[i];
+    for (size_t i = 0; i < rounds; i++) {
+        double over = row->is_rate ? row->ours[i] : row->peer[i];
+        double under = row->is_rate ? row->peer[i] : row->ours[i];
+        /* A peer that got nothing done in time has no ratio; JSON knows no infinity. */
+        ratio[i] = under > over / RATIO_MAX ? over / under : RATIO_MAX;
+    }
     sort_doubles(ratio, rounds);
     sort_doubles(row->ours, rounds);
     sort_doubles(row->peer, rounds);

@@ -16,7 +16,7 @@ static const struct {
     void (*run)(Bench *bench);
 } groups[] = {
     {"shape", shape_group},   {"habit", habit_group}, {"analytic", analytic_group},
-    {"ledger", ledger_group}, {"tpcc", tpcc_group},
+    {"ledger", ledger_group}, {"tpcc", tpcc_group},   {"queue", queue_group},
 };
 
 static const char usage[] =
