@@ -123,6 +123,9 @@ fuzz-sql: build-release ## STATEMENTS=50000 random statements on Weft and on SQL
 bench: build-release ## measure beside SQLite
 	@bench/run build/release $(T)
 
+bench-report: ## the plots and the page of what was measured, in docs/bench
+	@bench/report.py build/bench.jsonl docs/bench
+
 instr-baseline: full-release ## keep today's instruction counts; WHY='...' if some are worse
 	@bench/instr/run.py --build build/release --update $(if $(WHY),--why '$(WHY)')
 
