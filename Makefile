@@ -36,6 +36,7 @@ SEED          ?=
 .PHONY: slt
 .PHONY: soak
 .PHONY: sqlite-files
+.PHONY: store-long
 .PHONY: test
 .PHONY: torture
 .PHONY: tsan
@@ -105,6 +106,10 @@ sim-server: checks-setup ## the server with clients in the simulator: SEEDS=1000
 	@nice ninja -C build/checks --quiet tests/sim/server/server_sim >/dev/null
 	@nice build/checks/tests/sim/server/server_sim --seeds 1 $$(($(or $(SEEDS),1000) + 1))
 	@nice build/checks/tests/sim/server/server_sim --plants
+
+store-long: build-release ## the store's long targets: ROWS=10000000 in one transaction and more
+	@nice ninja -C build/release --quiet tests/unit/store/store_long_test
+	STORE_LONG=1 STORE_LONG_ROWS=$(or $(ROWS),10000000) build/release/tests/unit/store/store_long_test
 
 rt-torture: checks-setup ## 50 million lock acquisitions with deadlines, cancels and frees
 	$(call RT_TEST,rt_park_test) 50000

@@ -10,7 +10,7 @@
 #include "store/checkpoint.h"
 
 #include "store/file.h"
-#include "store/longval/longval.h"
+#include "store/version/spill.h"
 #include "store/wal/wal.h"
 
 /* ---- the cut ---- */
@@ -41,6 +41,7 @@ client_cut(void *arg, CkptCut *cut_out, ErrMsg *msg)
     file->pinned.count = 0;
     rt_mutex_lock(&store->settle_mutex);
     file->holds_settler = true;
+    rt_mutex_lock(&store->spill_mutex);
     Err err = latch_with_room(store);
     if (err != OK) return err_set(msg, err, "out of memory");
     cut_out->ts = file->cut_ts = rt_load_relaxed(&store->last);
@@ -59,7 +60,10 @@ let_go(Store *store)
 {
     StoreFile *file = store->file;
     open_set_unpin(store, &file->pinned);
-    if (file->holds_settler) rt_mutex_unlock(&store->settle_mutex);
+    if (file->holds_settler) {
+        rt_mutex_unlock(&store->spill_mutex);
+        rt_mutex_unlock(&store->settle_mutex);
+    }
     file->holds_settler = false;
 }
 
@@ -180,6 +184,84 @@ describe_longs(const Describing *d)
     return err;
 }
 
+/* ---- spills ---- */
+
+static bool
+is_pinned(const StoreFile *file, const TxnState *state)
+{
+    bool found = false;
+    for (u64 i = 0; i < file->pinned.count && !found; i++) {
+        found = file->pinned.states[i] == state;
+    }
+    return found;
+}
+
+/* Rows that a token owner had undone at the cut. */
+static Err
+describe_spared(const Describing *d, const TxnState *state)
+{
+    Err err = OK;
+    Store *store = d->store;
+    Buf notes = {0};
+    rt_latch_acquire(&store->doom_latch);
+    for (const DoomedInsert *note = state->doomed_inserts; note != NULL && err == OK;
+         note = note->next) {
+        if (note->undone > store->file->cut_epoch) continue;
+        DescribedSpared spared = {.tree = note->tree, .key_bytes = note->key_bytes};
+        err = buf_append(&notes, &(u8){DESCRIBED_SPARED}, 1);
+        if (err == OK) err = buf_append(&notes, &spared, sizeof(spared));
+        if (err == OK) err = buf_append(&notes, note->key, note->key_bytes);
+    }
+    rt_latch_release(&store->doom_latch);
+    if (err != OK) err = err_set(d->msg, err, "out of memory");
+    if (err == OK) err = put(d, notes.p, notes.bytes);
+    buf_free(&notes);
+    return err;
+}
+
+/* Long values that the spill of a committed transaction names, and nothing that the next life
+   knows. */
+static Err
+describe_spill_longs(const Describing *d, Spill *spill)
+{
+    SpillReader reader;
+    SpillEntry entry;
+    Err err = OK;
+    Buf value = {0};
+    for (u64 i = spill->settled; spill->has_work && i < spill->pieces && err == OK; i++) {
+        err = spill_piece_read(d->store, &spill->tree.map, i, &value, &reader);
+        if (err != OK) err_set(d->msg, err, "undo of a transaction cannot be read");
+        while (err == OK && spill_piece_next(&reader, &entry)) {
+            bool is_long = entry.kind == UNDO_BEFORE && entry.image.bytes == sizeof(LongRef) &&
+                           (entry.slot_flags & NODE_SLOT_LONG) != 0;
+            if (!is_long || (entry.flags & SPILL_ENTRY_DONE) != 0) continue;
+            err = put_kind(d, DESCRIBED_LONG);
+            if (err == OK) err = put(d, entry.image.p, sizeof(LongRef));
+        }
+    }
+    buf_free(&value);
+    return err;
+}
+
+/* No spill has changed since the cut: the mutexes of the settler and of spills are held. */
+static Err
+describe_spills(const Describing *d)
+{
+    Err err = OK;
+    for (Spill *spill = d->store->spills; spill != NULL && err == OK; spill = spill->next) {
+        DescribedSpill described = {.id = spill->tree.id, .root = spill->tree.map.root};
+        if (is_pinned(d->store->file, spill->state)) {
+            described.pieces = spill->pieces;
+            err = describe_spared(d, spill->state);
+        } else {
+            err = describe_spill_longs(d, spill);
+        }
+        if (err == OK) err = put_kind(d, DESCRIBED_SPILL);
+        if (err == OK) err = put(d, &described, sizeof(described));
+    }
+    return err;
+}
+
 static Err
 client_describe(void *arg, CkptStream *stream, ErrMsg *msg)
 {
@@ -193,6 +275,7 @@ client_describe(void *arg, CkptStream *stream, ErrMsg *msg)
     for (u64 i = 0; i < file->pinned.count && err == OK; i++) {
         err = open_set_undo(store, file->pinned.states[i], file->cut_epoch, describe_undo, &d);
     }
+    if (err == OK) err = describe_spills(&d);
     if (err == OK) err = describe_longs(&d);
     if (err == OK) err = put_kind(&d, DESCRIBED_END);
     let_go(store);

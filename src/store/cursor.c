@@ -41,8 +41,40 @@ store_cursor_close(StoreCursor *cursor)
     if (cursor == NULL) return;
     buf_free(&cursor->bound);
     buf_free(&cursor->value);
+    if (cursor->asked != NULL) buf_free(&cursor->asked->value);
+    mem_free(cursor->asked);
     cursor__run_free(cursor);
     mem_free(cursor);
+}
+
+/* ---- images in spills ---- */
+
+Err
+cursor__ask(StoreCursor *cursor, Slice key)
+{
+    if (cursor->asked == NULL) cursor->asked = MEM_NEW(CursorAsked);
+    CursorAsked *asked = cursor->asked;
+    if (asked == NULL) return ERR_NOMEM;
+    asked->valid = false;
+    asked->key_bytes = (u32)key.bytes;
+    if (key.bytes > 0) memcpy(asked->key, key.p, key.bytes);
+    Slice own = {asked->key, key.bytes};
+    Err err = row_resolve(cursor->txn, cursor->tree, own, &asked->value, &asked->seen);
+    asked->valid = err == OK;
+    return err;
+}
+
+bool
+cursor__asked(const StoreCursor *cursor, Slice key, u8 *to, RowSeen *seen_out)
+{
+    const CursorAsked *asked = cursor->asked;
+    if (asked == NULL || !asked->valid) return false;
+    if (!slice_equal((Slice){asked->key, asked->key_bytes}, key)) return false;
+    *seen_out = asked->seen;
+    if (!asked->seen.found) return true;
+    if (asked->seen.value.bytes > 0) memcpy(to, asked->seen.value.p, asked->seen.value.bytes);
+    seen_out->value.p = to;
+    return true;
 }
 
 /* ---- finding the leaf ---- */
@@ -164,6 +196,7 @@ typedef struct Look {
     u32 key_bytes;
     u64 lsn;
     bool more; /* Nothing in this leaf, but it is not the last. */
+    bool asks; /* Spills must be asked about the key. */
 } Look;
 
 /* The next entry of the leaf that the transaction sees; nothing is certain until the view ends. */
@@ -176,14 +209,19 @@ look_along(StoreCursor *cursor, const PageView *view, const CursorPlace *place, 
     i32 count = MIN_OF((i32)NODE_LOAD(node_head(node)->count), most);
     i32 slot = cursor__first_slot(cursor, view, node, place);
     i32 step = place->backwards ? -1 : 1;
-    look->seen.found = false;
+    look->seen.found = look->asks = false;
     look->lsn = 0;
     for (; slot >= 0 && slot < count; slot += step) {
         look->key_bytes = node_read_key(node, (u32)slot, key);
         row_see(txn, cursor->tree, node, (u32)slot, (Slice){key, look->key_bytes},
                 cursor->value.p + ROW_LEAD_BYTES, &look->seen);
+        if (UNLIKELY(look->seen.ask_spill)) {
+            Slice asked = {key, look->key_bytes};
+            look->asks = !cursor__asked(cursor, asked, cursor->value.p + ROW_LEAD_BYTES,
+                                        &look->seen);
+        }
         look->lsn = MAX_OF(look->lsn, look->seen.lsn);
-        if (look->seen.found) break;
+        if (look->seen.found || UNLIKELY(look->asks)) break;
     }
     look->slot = slot;
 }
@@ -215,6 +253,7 @@ move_from(StoreCursor *cursor, CursorPlace *place, bool *found_out)
     u8 key[STORE_KEY_BYTES_MAX];
     Look look;
     *found_out = false;
+    cursor__ask_reset(cursor);
     Err err = row_room(txn->store, &cursor->value);
     if (err != OK) return txn__fail(txn, err, "out of memory");
     for (;;) {
@@ -235,6 +274,17 @@ move_from(StoreCursor *cursor, CursorPlace *place, bool *found_out)
         if (UNLIKELY(!pool_view_end(&view))) {
             cursor__remember(cursor, view.page_id, 0, GUESS_NONE, 0);
             rt_fetch_add(&map->restarts, 1);
+            continue;
+        }
+        if (UNLIKELY(look.asks)) {
+            err = cursor__ask(cursor, (Slice){key, look.key_bytes});
+            if (err != OK) return txn__fail(txn, err, "%s", err_text(err));
+            /* Go on from there: what lies before it has been seen to. */
+            memcpy(place->bytes, key, look.key_bytes);
+            place->key = (Slice){place->bytes, look.key_bytes};
+            place->inclusive = true;
+            place->where = BTREE_AT;
+            cursor__remember(cursor, view.page_id, 0, GUESS_NONE, 0);
             continue;
         }
         if (look.lsn != 0) txn__raise_dep(txn, look.lsn);

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "store/version/row.h"
+#include "store/version/spill.h"
 
 typedef enum CursorSide {
     CURSOR_NOWHERE, /* No position: every move finds nothing until a seek. */
@@ -19,6 +19,15 @@ typedef enum CursorGuess {
     GUESS_ENTRY      /* The entry that the cursor is on. */
 } CursorGuess;
 
+/* What row_resolve() has said of one key, during one call. */
+typedef struct CursorAsked {
+    bool valid;
+    u32 key_bytes;
+    RowSeen seen;
+    Buf value;
+    u8 key[STORE_KEY_BYTES_MAX];
+} CursorAsked;
+
 struct StoreCursor {
     StoreTxn *txn;
     Tree *tree;
@@ -32,7 +41,8 @@ struct StoreCursor {
     u64 word;
     Slice current; /* The value, in `value`; valid with CURSOR_ON. */
     Buf value;
-    Buf bound; /* Empty: none. */
+    Buf bound;          /* Empty: none. */
+    CursorAsked *asked; /* NULL until an image in a spill was in the way. */
 
     /* The run that was handed out last. */
     u32 run_capacity;
@@ -78,4 +88,13 @@ void cursor__stand(StoreCursor *cursor, CursorSide side, Slice key);
    the cursor is now, or to the end of the tree in the direction of the move. */
 MUST_CHECK Err cursor__note_move(StoreCursor *cursor, const Slice *from, bool backwards,
                                  bool found);
+/* Ask what the transaction sees of a key, for the next look at it in this call.  [parks] */
+MUST_CHECK Err cursor__ask(StoreCursor *cursor, Slice key);
+/* If that key has been asked for, its answer, with the value copied to `to`. */
+bool cursor__asked(const StoreCursor *cursor, Slice key, u8 *to, RowSeen *seen_out);
+static inline void
+cursor__ask_reset(StoreCursor *cursor)
+{
+    if (UNLIKELY(cursor->asked != NULL)) cursor->asked->valid = false;
+}
 void cursor__run_free(StoreCursor *cursor);

@@ -23,6 +23,9 @@ typedef struct Fetch {
     u64 counted;
     bool counts; /* Entries are counted, not handed out. */
     bool end;    /* Nothing follows. */
+    bool asks;   /* Stopped at a key about which spills must be asked: ask_key. */
+    u32 ask_bytes;
+    u8 ask_key[STORE_KEY_BYTES_MAX];
 } Fetch;
 
 /* ---- memory of a run ---- */
@@ -330,6 +333,12 @@ copy_entry(Fetch *f, Node node, i32 slot, u64 *lsn_io)
     Slice key = {key_bytes, node_read_key(node, (u32)slot, key_bytes)};
     RowSeen seen;
     row_see(txn, cursor->tree, node, (u32)slot, key, space, &seen);
+    if (UNLIKELY(seen.ask_spill) && !cursor__asked(cursor, key, space, &seen)) {
+        f->asks = true;
+        f->ask_bytes = (u32)key.bytes;
+        if (key.bytes > 0) memcpy(f->ask_key, key.p, key.bytes);
+        return OK;
+    }
     *lsn_io = MAX_OF(*lsn_io, seen.lsn);
     if (!seen.found) return OK;
     size_t bytes = key.bytes + seen.value.bytes;
@@ -389,6 +398,7 @@ copy_entries(Fetch *f, Node node, i32 from, i32 to, bool stands, i32 *stop_out, 
     for (; slot != to && f->rows < f->rows_max && f->bytes < f->bytes_max; slot += step) {
         Err err = stands ? copy_standing(f, node, slot) : copy_entry(f, node, slot, lsn_io);
         if (err != OK) return err;
+        if (UNLIKELY(f->asks)) break;
     }
     *stop_out = slot;
     return OK;
@@ -477,7 +487,14 @@ fetch_entries(Fetch *f, PageView *view, Node node, i32 from, i32 to, bool stands
     StoreCursor *cursor = f->cursor;
     u32 rows = f->rows;
     size_t bytes = f->bytes;
+    f->asks = false;
     Err err = copy_entries(f, node, from, to, stands, &done->stop, &done->lsn);
+    if (UNLIKELY(f->asks) && done->stop == from) {
+        /* Not a step without the answer. */
+        *good_out = false;
+        (void)pool_view_end(view);
+        return cursor__ask(cursor, (Slice){f->ask_key, f->ask_bytes});
+    }
     if (err == OK) stop_note(f, node, to, next, done);
     *good_out = pool_view_end(view);
     if (!*good_out) {
@@ -493,9 +510,9 @@ fetch_entries(Fetch *f, PageView *view, Node node, i32 from, i32 to, bool stands
     return err;
 }
 
-/* How many entries of a viewed leaf the transaction sees. */
+/* How many entries of a viewed leaf the transaction sees.  *asks_out: spills must be asked. */
 static u32
-count_slots(Fetch *f, Node node, i32 from, i32 to, bool stands, u64 *lsn_io)
+count_slots(Fetch *f, Node node, i32 from, i32 to, bool stands, u64 *lsn_io, bool *asks_out)
 {
     StoreCursor *cursor = f->cursor;
     const NodeHead *head = node_head(node);
@@ -513,20 +530,56 @@ count_slots(Fetch *f, Node node, i32 from, i32 to, bool stands, u64 *lsn_io)
                 &seen);
         *lsn_io = MAX_OF(*lsn_io, seen.lsn);
         rows += seen.found;
+        *asks_out = *asks_out || seen.ask_spill;
     }
     return rows;
+}
+
+/* The same key by key, from a copy of the leaf: what the transaction sees of a key stays. */
+static Err
+count_resolved(Fetch *f, Node copy, i32 from, i32 to, u32 *rows_out, u64 *lsn_io)
+{
+    StoreCursor *cursor = f->cursor;
+    Err err = OK;
+    *rows_out = 0;
+    for (i32 slot = from; slot < to && err == OK; slot++) {
+        u8 key_bytes[STORE_KEY_BYTES_MAX];
+        Slice key = {key_bytes, node_read_key(copy, (u32)slot, key_bytes)};
+        RowSeen seen;
+        err = row_resolve(cursor->txn, cursor->tree, key, &cursor->value, &seen);
+        if (err != OK) break;
+        *rows_out += seen.found;
+        *lsn_io = MAX_OF(*lsn_io, seen.lsn);
+    }
+    return err;
 }
 
 static Err
 count_leaf(Fetch *f, PageView *view, Node node, i32 from, i32 to, bool stands, CursorPlace *next,
            LeafDone *done, bool *good_out)
 {
-    u32 rows = count_slots(f, node, from, to, stands, &done->lsn);
+    bool asks = false;
+    u32 rows = count_slots(f, node, from, to, stands, &done->lsn, &asks);
+    u8 *copy = NULL;
+    if (UNLIKELY(asks)) {
+        copy = slab_take(f->cursor);
+        if (copy == NULL) {
+            (void)pool_view_end(view);
+            return ERR_NOMEM;
+        }
+        rt_copy_racy(copy + SLAB_LEAD, node.p, node.bytes);
+    }
     done->stop = to;
     stop_note(f, node, to, next, done);
     *good_out = pool_view_end(view);
+    Err err = OK;
+    if (UNLIKELY(copy != NULL)) {
+        f->cursor->slabs_used--;
+        Node leaf = {copy + SLAB_LEAD, node.bytes};
+        if (*good_out) err = count_resolved(f, leaf, from, to, &rows, &done->lsn);
+    }
     if (*good_out) f->counted += rows;
-    return OK;
+    return err;
 }
 
 /* Fetch from one leaf; *good_out false: it changed under us, and nothing was fetched. */
@@ -592,6 +645,10 @@ fetch_run(Fetch *f)
         }
         if (done.lsn != 0) txn__raise_dep(cursor->txn, done.lsn);
         position_set(f, &next, &done);
+        if (!done.through && f->rows == 0 && f->asks) {
+            cursor__place_of(cursor, f->backwards, true, &f->place);
+            continue;
+        }
         if (!done.through) break;
         if (!f->end) cursor__place_copy(&f->place, &next);
     }
@@ -643,8 +700,8 @@ fetch_prepare(Fetch *f, StoreCursor *cursor, u32 rows_max, size_t bytes_max)
     f->rows_max = MIN_OF(rows_max, ROWS_MAX);
     f->bytes = 0;
     f->bytes_max = MAX_OF(bytes_max, 1);
-    f->end = false;
-    f->counts = false;
+    f->end = f->counts = f->asks = false;
+    cursor__ask_reset(cursor);
     run_reset(cursor);
     Err err = run_reserve(cursor, f->rows_max);
     if (err == OK) err = row_room(cursor->txn->store, &cursor->value);

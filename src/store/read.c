@@ -6,7 +6,7 @@
  */
 #include "store/pool/pool_fast.h"
 #include "store/txn/ssi.h"
-#include "store/version/row.h"
+#include "store/version/spill.h"
 
 /* Read a long value into the buffer that holds its reference.  *gone_out: it went meanwhile. */
 static Err
@@ -56,11 +56,15 @@ store_get(StoreTxn *txn, TreeId tree_id, Slice key, bool *found_out, Slice *valu
         u32 slot = tree->map.is_int && LIKELY(key.bytes == 8)
                        ? node_find_int(node, load_be64(key.p), &exact)
                        : node_find(node, key, &exact);
-        seen.found = false;
+        seen.found = seen.ask_spill = false;
         seen.lsn = 0;
         if (exact) row_see_fast(txn, tree, node, slot, key, to, &seen);
         if (LIKELY(pool_view_end_fast(&view))) break;
         rt_fetch_add(&tree->map.restarts, 1);
+    }
+    if (UNLIKELY(seen.ask_spill)) {
+        err = row_resolve(txn, tree, key, &txn->got, &seen);
+        if (err != OK) return leaf_failed(txn, tree, err);
     }
     if (UNLIKELY(seen.lsn != 0)) txn__raise_dep(txn, seen.lsn);
     err = txn__usable(txn);
@@ -177,9 +181,9 @@ store_get_newest(StoreTxn *txn, TreeId tree_id, Slice key, bool *found_out, bool
 
 /* ---- counting ---- */
 
-/* Entries of a leaf that the transaction sees, one by one. */
+/* Entries of a leaf that the transaction sees, one by one.  *asks_out: spills must be asked. */
 static u32
-count_slots(StoreTxn *txn, const Tree *tree, Node node, u8 *space, u64 *lsn_io)
+count_slots(StoreTxn *txn, const Tree *tree, Node node, u8 *space, u64 *lsn_io, bool *asks_out)
 {
     u8 key_bytes[STORE_KEY_BYTES_MAX];
     u32 rows = 0;
@@ -191,8 +195,27 @@ count_slots(StoreTxn *txn, const Tree *tree, Node node, u8 *space, u64 *lsn_io)
         row_see(txn, tree, node, i, key, space, &seen);
         rows += seen.found;
         *lsn_io = MAX_OF(*lsn_io, seen.lsn);
+        *asks_out = *asks_out || seen.ask_spill;
     }
     return rows;
+}
+
+/* The same key by key, from a copy of the leaf: what the transaction sees of a key stays. */
+static Err
+count_resolved(StoreTxn *txn, Tree *tree, Node copy, u32 *rows_out, u64 *lsn_io)
+{
+    u8 key_bytes[STORE_KEY_BYTES_MAX];
+    Err err = OK;
+    *rows_out = 0;
+    for (u32 i = 0; i < node_head(copy)->count && err == OK; i++) {
+        Slice key = {key_bytes, node_read_key(copy, i, key_bytes)};
+        RowSeen seen;
+        err = row_resolve(txn, tree, key, &txn->got, &seen);
+        if (err != OK) break;
+        *rows_out += seen.found;
+        *lsn_io = MAX_OF(*lsn_io, seen.lsn);
+    }
+    return err;
 }
 
 /* A walk from leaf to leaf. */
@@ -200,6 +223,7 @@ typedef struct CountWalk {
     StoreTxn *txn;
     Tree *tree;
     u64 rows;
+    u8 *copy;  /* Of a leaf. */
     u64 lsn;   /* Must be durable before the count is shown. */
     u32 right; /* Page id of the next leaf, if it still is that. */
     u32 low_bytes;
@@ -238,9 +262,11 @@ count_leaf(CountWalk *walk, bool *more_out)
         if (err != OK) return err;
         Node node = btree_node(&walk->tree->map, &view);
         u64 lsn;
+        bool asks = false;
         u32 rows = node_head(node)->live;
         if (!row_leaf_stands(txn, node, &lsn)) {
-            rows = count_slots(txn, walk->tree, node, txn->got.p, &lsn);
+            rows = count_slots(txn, walk->tree, node, txn->got.p, &lsn, &asks);
+            if (asks) rt_copy_racy(walk->copy, node.p, node.bytes);
         }
         u8 high[STORE_KEY_BYTES_MAX];
         NodeFences fences = node_fences(node);
@@ -249,6 +275,10 @@ count_leaf(CountWalk *walk, bool *more_out)
         u32 right = node_head(node)->right;
         *more_out = fences.has_high;
         if (!pool_view_end(&view)) continue;
+        if (UNLIKELY(asks)) {
+            err = count_resolved(txn, walk->tree, (Node){walk->copy, node.bytes}, &rows, &lsn);
+            if (err != OK) return err;
+        }
         walk->lsn = MAX_OF(walk->lsn, lsn);
         walk->rows += rows;
         walk->right = right;
@@ -277,9 +307,11 @@ store_count(StoreTxn *txn, TreeId tree_id, u64 *rows_out)
     }
     *rows_out = 0;
     Err err = row_room(txn->store, &txn->got);
+    if (err == OK) err = row_room(txn->store, &txn->scratch);
     if (err != OK) return txn__fail(txn, err, "out of memory");
     CountWalk walk;
     memset(&walk, 0, offsetof(CountWalk, low));
+    walk.copy = txn->scratch.p;
     walk.txn = txn;
     walk.tree = tree;
     for (bool more = true; more;) {

@@ -14,7 +14,7 @@
 #include "store/checkpoint.h"
 #include "store/file.h"
 #include "store/txn/redo.h"
-#include "store/version/row.h"
+#include "store/version/spill.h"
 
 static LongRef
 long_ref_of(Slice value)
@@ -31,6 +31,7 @@ long_ref_of(Slice value)
 static Err
 tree_free(Store *store, Tree *tree)
 {
+    TreeId tree_id = tree->map.tree_id;
     Buf ids = {0};
     Err err = buf_append(&ids, &tree->map.root, sizeof(u32));
     while (err == OK && ids.bytes > 0) {
@@ -44,7 +45,7 @@ tree_free(Store *store, Tree *tree)
         if (err != OK) break;
         Node node = btree_node(&tree->map, &view);
         const NodeHead *head = node_head(node);
-        if (head->tree_id != tree->id) {
+        if (head->tree_id != tree_id) {
             pool_unlatch(&view, false, false); /* The id is another tree's by now. */
             continue;
         }
@@ -82,6 +83,8 @@ typedef struct Described {
     Store *store;
     CkptReader *reader;
     Buf dropped; /* Tree ids. */
+    Buf spared;  /* DescribedSpared with their keys: not to be undone by the next spill. */
+    Buf spills;  /* DescribedSpill: to be freed. */
     Buf scratch;
     ErrMsg *msg;
 } Described;
@@ -153,6 +156,103 @@ read_undo(Described *d)
 }
 
 static Err
+read_spared(Described *d)
+{
+    DescribedSpared spared;
+    Err err = ckpt_reader_get(d->reader, &spared, sizeof(spared), d->msg);
+    if (err != OK) return err;
+    if (spared.key_bytes > STORE_KEY_BYTES_MAX) return damaged(d, "spares a row too long");
+    err = buf_append(&d->spared, &spared, sizeof(spared));
+    if (err == OK) err = buf_reserve(&d->spared, d->spared.bytes + spared.key_bytes);
+    if (err != OK) return err;
+    err = ckpt_reader_get(d->reader, d->spared.p + d->spared.bytes, spared.key_bytes, d->msg);
+    d->spared.bytes += spared.key_bytes;
+    return err;
+}
+
+static bool
+is_spared(const Described *d, const SpillEntry *entry)
+{
+    for (size_t at = 0; at < d->spared.bytes;) {
+        DescribedSpared spared;
+        memcpy(&spared, d->spared.p + at, sizeof(spared));
+        at += sizeof(spared);
+        Slice key = {d->spared.p + at, spared.key_bytes};
+        if (spared.tree == entry->tree && slice_equal(key, entry->key)) return true;
+        at += spared.key_bytes;
+    }
+    return false;
+}
+
+/* Of each key one entry says what was there before the transaction: its other versions count for
+   nothing, so the order is free. */
+static Err
+undo_spilled(Described *d, Btree *map, const SpillEntry *entry, Buf *value)
+{
+    DescribedUndo undo = {.tree = entry->tree, .kind = entry->kind};
+    u8 passed = SPILL_ENTRY_OWN | SPILL_ENTRY_DONE;
+    if ((entry->flags & passed) != 0 || is_spared(d, entry)) return OK;
+    Slice bytes = SLICE_NONE;
+    if (entry->kind == UNDO_BEFORE) {
+        SpillImage image;
+        bool found;
+        Err err = spill_image_read(d->store, map, entry->tree, entry->key, value, &found, &image,
+                                   &bytes);
+        if (err != OK) return err;
+        if (!found) return damaged(d, "lacks an image");
+        undo.slot_flags = image.slot_flags;
+    }
+    return undo_one(d, &undo, entry->key, bytes);
+}
+
+static Err
+read_spill(Described *d)
+{
+    DescribedSpill described;
+    Btree map = {0};
+    Buf pieces = {0}, value = {0};
+    Store *store = d->store;
+    Err err = ckpt_reader_get(d->reader, &described, sizeof(described), d->msg);
+    if (err == OK) err = buf_append(&d->spills, &described, sizeof(described));
+    if (err == OK && described.pieces > 0) {
+        err = btree_open(&map, store->pages_file, &store->btree_pages, described.id, false,
+                         described.root);
+    }
+    for (u64 i = 0; err == OK && i < described.pieces; i++) {
+        SpillReader reader;
+        SpillEntry entry;
+        err = spill_piece_read(store, &map, i, &pieces, &reader);
+        while (err == OK && spill_piece_next(&reader, &entry)) {
+            err = undo_spilled(d, &map, &entry, &value);
+        }
+        if (err == OK && reader.left != 0) err = damaged(d, "has undo that is not readable");
+    }
+    btree_close(&map);
+    buf_free(&pieces);
+    buf_free(&value);
+    buf_clear(&d->spared);
+    return err;
+}
+
+/* All that was in spills has been undone, or need not be. */
+static Err
+spills_free(const Described *d)
+{
+    Store *store = d->store;
+    Err err = OK;
+    for (size_t at = 0; err == OK && at < d->spills.bytes; at += sizeof(DescribedSpill)) {
+        DescribedSpill described;
+        memcpy(&described, d->spills.p + at, sizeof(described));
+        Tree tree = {.id = described.id};
+        err = btree_open(&tree.map, store->pages_file, &store->btree_pages, described.id, false,
+                         described.root);
+        if (err == OK) err = tree_free(store, &tree);
+        btree_close(&tree.map);
+    }
+    return err;
+}
+
+static Err
 read_long(Described *d)
 {
     LongRef ref;
@@ -167,7 +267,7 @@ read_things(Described *d)
     DescribedStart start;
     u8 kind = DESCRIBED_END;
     Err err = ckpt_reader_get(d->reader, &start, sizeof(start), d->msg);
-    if (err == OK && start.version != DESCRIBED_VERSION) err = damaged(d, "is of a newer version");
+    if (err == OK && start.version > DESCRIBED_VERSION) err = damaged(d, "is of a newer version");
     rt_store_relaxed(&d->store->long_serial, start.long_serial);
     do {
         if (err == OK) err = ckpt_reader_get(d->reader, &kind, 1, d->msg);
@@ -176,9 +276,12 @@ read_things(Described *d)
         case DESCRIBED_TREE: err = read_tree(d); break;
         case DESCRIBED_UNDO: err = read_undo(d); break;
         case DESCRIBED_LONG: err = read_long(d); break;
+        case DESCRIBED_SPARED: err = read_spared(d); break;
+        case DESCRIBED_SPILL: err = read_spill(d); break;
         default: err = damaged(d, "holds something unknown"); break;
         }
     } while (err == OK);
+    if (err == OK) err = spills_free(d);
     for (size_t at = 0; err == OK && at < d->dropped.bytes; at += sizeof(u32)) {
         err = tree_free(d->store, store__tree(d->store, load_u32(d->dropped.p + at)));
     }
@@ -207,6 +310,8 @@ recover__checkpoint(Store *store, ErrMsg *msg)
         if (err == OK) err = read_things(&d);
         ckpt_reader_close(d.reader);
         buf_free(&d.dropped);
+        buf_free(&d.spared);
+        buf_free(&d.spills);
         buf_free(&d.scratch);
         if (err == OK && store__tree(store, TREE_ROOT) == NULL) {
             err = damaged(&d, "lacks the root tree");

@@ -9,7 +9,7 @@
 #include "store/file.h"
 #include "store/store_private.h"
 #include "store/store_root.h"
-#include "store/version/row.h"
+#include "store/version/spill.h"
 #include "store/wal/wal.h"
 
 /* ---- trees ---- */
@@ -314,6 +314,7 @@ store_free(Store *store)
     while (settle__run(store, U64_MAX)) {
     }
     /* What a failed log kept from settling goes with the pages. */
+    spill_free_all(store);
     version_map_free(&store->versions);
     txn_table_free(&store->states);
     trees_free(store);
@@ -355,6 +356,8 @@ store_new(RtProcess *process, const char *path, const StoreOptions *options, Sto
     rt_latch_init(&store->commit_latch, STORE_RANK_COMMIT);
     rt_word_init(&store->last, 1);
     rt_latch_init(&store->doom_latch, STORE_RANK_DOOM);
+    rt_latch_init(&store->spill_latch, STORE_RANK_SPILLS);
+    store->spill_bytes = SPILL_BYTES_DEFAULT;
     txn_table_init(&store->states);
     version_map_init(&store->versions);
     rt_word_init(&store->tree_next, 1);

@@ -20,6 +20,7 @@
 #define STORE_RANK_WAIT     110                         /* Store.wait_latch */
 #define STORE_RANK_COMMIT   120                         /* Store.commit_latch */
 #define STORE_RANK_STATES   130                         /* TxnTable.latch */
+#define STORE_RANK_SPILLS   135                         /* Store.spill_latch */
 #define STORE_RANK_PAGES    140                         /* Store.pages.latch */
 #define STORE_RANK_VERSIONS ((u16)(214 | RT_RANK_MANY)) /* VersionStripe.latch; above pages */
 #define STORE_RANK_DOOM     ((u16)(216 | RT_RANK_MANY)) /* Store.doom_latch */
@@ -141,6 +142,14 @@ struct Store {
     TxnTable states;
     VersionMap versions;
     RtLatch doom_latch; /* Lists of doomed inserts. */
+
+    RtMutex spill_mutex; /* Undo moves between memory and spills; version/spill.h. */
+    RtLatch spill_latch; /* The list, and who reads in it. */
+    struct Spill *spills;
+    u32 spill_serial;  /* Of the newest; spill mutex. */
+    RtU32 spill_count; /* Spills that exist. */
+    RtU64 spill_moves; /* Moves when something leaves a spill. */
+    u64 spill_bytes;   /* Undo of one transaction that may stay in memory. */
 
     Pool *pool;
     PoolFile *pages_file;

@@ -129,7 +129,7 @@ store_tree_clear(StoreTxn *txn, TreeId tree_id, u64 *rows_out)
 
 /* Put the creation or drop of a tree on the undo list and into the redo stream; both have room. */
 static void
-note_tree(StoreTxn *txn, UndoKind kind, TreeId tree, u8 tree_kind)
+note_tree(StoreTxn *txn, TreeNote *note, UndoKind kind, TreeId tree, u8 tree_kind)
 {
     Store *store = txn->store;
     PageOp op;
@@ -138,7 +138,10 @@ note_tree(StoreTxn *txn, UndoKind kind, TreeId tree, u8 tree_kind)
     UndoEntry *entry = undo_append(&txn->state->undo, kind, tree, SLICE_NONE, op.epoch, redo_at);
     entry->tree_kind = tree_kind;
     page_op_end(&op);
-    txn->state->makes_trees = true;
+    note->tree = tree;
+    note->kind = (u8)kind;
+    note->older = txn->state->tree_notes;
+    txn->state->tree_notes = note;
     if (kind == UNDO_TREE_CREATE) {
         redo_append(txn, REDO_CREATE, tree, SLICE_NONE, (Slice){&tree_kind, 1});
     } else {
@@ -147,10 +150,15 @@ note_tree(StoreTxn *txn, UndoKind kind, TreeId tree, u8 tree_kind)
 }
 
 static Err
-note_reserve(StoreTxn *txn)
+note_reserve(StoreTxn *txn, TreeNote **note_out)
 {
-    Err err = undo_reserve(&txn->state->undo, 0, redo_position(txn));
-    return err == OK ? redo_reserve(txn, 1) : err;
+    *note_out = MEM_NEW(TreeNote);
+    Err err = *note_out == NULL ? ERR_NOMEM : OK;
+    if (err == OK) err = undo_reserve(&txn->state->undo, 0, redo_position(txn));
+    if (err == OK) err = redo_reserve(txn, 1);
+    if (err == OK) return OK;
+    mem_free(*note_out);
+    return txn__fail(txn, err, "out of memory");
 }
 
 Err
@@ -166,20 +174,22 @@ store_tree_create(StoreTxn *txn, StoreTreeKind kind, TreeId *tree_out)
     if (txn__state(txn) == NULL) return txn__fail(txn, ERR_NOMEM, "out of memory");
     open_set_enter(store, txn->state);
     txn->touched = true;
-    err = note_reserve(txn);
-    if (err != OK) return txn__fail(txn, err, "out of memory");
+    TreeNote *note;
+    err = note_reserve(txn, &note);
+    if (err != OK) return err;
     rt_mutex_lock(&store->trees_mutex);
     TreeId id = rt_load_relaxed(&store->tree_next);
     Tree *tree = NULL;
     err = store__tree_make(store, id, kind, &tree);
     rt_mutex_unlock(&store->trees_mutex);
     if (err != OK) {
+        mem_free(note);
         return txn__fail(txn, err, err == ERR_LIMIT ? "too many trees" : "out of memory");
     }
     rt_latch_acquire(&store->commit_latch);
     tree->row_count.is_known = true; /* No rows. */
     rt_latch_release(&store->commit_latch);
-    note_tree(txn, UNDO_TREE_CREATE, id, (u8)kind);
+    note_tree(txn, note, UNDO_TREE_CREATE, id, (u8)kind);
     *tree_out = id;
     return OK;
 }
@@ -191,9 +201,10 @@ store_tree_drop(StoreTxn *txn, TreeId tree_id)
     Err err = write_start(txn, tree_id, SLICE("\0\0\0\0\0\0\0\0", 8), SLICE_NONE, &tree);
     if (err != OK) return err;
     if (tree_id == TREE_ROOT) return txn__fail(txn, ERR_MISUSE, "the root tree stays");
-    err = note_reserve(txn);
-    if (err != OK) return txn__fail(txn, err, "out of memory");
-    note_tree(txn, UNDO_TREE_DROP, tree_id, 0);
+    TreeNote *note;
+    err = note_reserve(txn, &note);
+    if (err != OK) return err;
+    note_tree(txn, note, UNDO_TREE_DROP, tree_id, 0);
     return OK;
 }
 

@@ -15,7 +15,7 @@
  * One settler at a time; it alone changes the lists of transactions that have ended.
  */
 #include "store/txn/open_set.h"
-#include "store/version/row.h"
+#include "store/version/spill.h"
 
 #define PRUNED_ROW    32u
 #define SNAPSHOTS_MAX 128u /* Different ones; above the last of them every version stays. */
@@ -162,10 +162,8 @@ settle__hand_over(Store *store, TxnState *state)
 static void
 settle_drops(Store *store, const TxnState *state)
 {
-    UndoWalk walk = undo_walk(&state->undo);
-    const UndoEntry *entry;
-    while ((entry = undo_walk_next(&walk, NULL)) != NULL) {
-        if (entry->kind == UNDO_TREE_DROP) rt_store_release(&store->has_doomed_trees, 1);
+    for (const TreeNote *note = state->tree_notes; note != NULL; note = note->older) {
+        if (note->kind == UNDO_TREE_DROP) rt_store_release(&store->has_doomed_trees, 1);
     }
 }
 
@@ -205,7 +203,7 @@ maybe_give(Pruning *p, TxnState *state)
 {
     bool needed = state == p->state || state->befores > 0 || rt_load_acquire(&state->refs) != 0 ||
                   rt_load_acquire(&state->named) != 0 || rt_load_relaxed(&state->pins) > 0 ||
-                  state->makes_trees;
+                  state->tree_notes != NULL || rt_load_acquire(&state->spill) != NULL;
     if (needed) return;
     queue_remove(p->store, state);
     txn_table_give(&p->store->states, state);
@@ -367,11 +365,11 @@ settle__run(Store *store, u64 budget)
         if (state == NULL || rt_load_relaxed(&state->status) > horizon) break;
         if (!is_safe(store, state) || rt_load_relaxed(&state->pins) > 0) break;
         left -= MIN_OF(left, settle_some(store, state, left));
-        if (state->first != NULL) {
+        if (state->first != NULL || !spill_settle(store, state, MAX_OF(left, 1))) {
             more = true;
             break;
         }
-        if (UNLIKELY(state->makes_trees)) settle_drops(store, state);
+        if (UNLIKELY(state->tree_notes != NULL)) settle_drops(store, state);
         TxnState *done = state;
         state = queue_first(store, done);
         txn_table_give(&store->states, done);

@@ -20,8 +20,13 @@ shelf_states(u32 shelf_no)
 }
 
 static void
-doomed_free(TxnState *state)
+notes_free(TxnState *state)
 {
+    while (state->tree_notes != NULL) {
+        TreeNote *note = state->tree_notes;
+        state->tree_notes = note->older;
+        mem_free(note);
+    }
     while (state->doomed_inserts != NULL) {
         DoomedInsert *doomed = state->doomed_inserts;
         state->doomed_inserts = doomed->next;
@@ -35,8 +40,8 @@ txn_table_free(TxnTable *table)
     for (u32 i = 0; i < TXN_TABLE_SHELFS; i++) {
         TxnState *shelf = (TxnState *)rt_load_relaxed(&table->shelfs[i]);
         for (u32 k = 0; shelf != NULL && k < shelf_states(i); k++) {
-            doomed_free(&shelf[k]);
             undo_free(&shelf[k].undo);
+            notes_free(&shelf[k]);
         }
         mem_free(shelf);
     }
@@ -95,7 +100,7 @@ txn_table_take(TxnTable *table, StoreTxn *txn, TxnState **state_out)
     rt_store_relaxed(&state->ended, 0);
     rt_store_relaxed(&state->named, 0);
     rt_store_relaxed(&state->txn, (void *)txn);
-    state->owns_token = state->makes_trees = state->pruned = false;
+    state->owns_token = state->pruned = false;
     rt_store_release(&state->id, serial << TXN_ID_INDEX_BITS | state->index);
     *state_out = state;
     return OK;
@@ -107,9 +112,10 @@ txn_table_give(TxnTable *table, TxnState *state)
     ASSERT(state->first == NULL && state->waiters == NULL && !state->is_open);
     ASSERT(rt_load_relaxed(&state->pins) == 0 && !state->chunks_open);
     ASSERT(rt_load_relaxed(&state->id) != 0);
+    ASSERT(rt_load_relaxed(&state->spill) == NULL && state->before_bytes == 0);
     rt_store(&state->id, 0);
     undo_reset(&state->undo);
-    doomed_free(state);
+    notes_free(state);
     rt_latch_acquire(&table->latch);
     state->free_next = table->free_first;
     table->free_first = state;

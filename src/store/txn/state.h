@@ -36,6 +36,13 @@ typedef struct DoomedInsert {
     u8 key[];
 } DoomedInsert;
 
+/* A tree that it has created or dropped: found without a walk through its undo. */
+typedef struct TreeNote {
+    struct TreeNote *older;
+    TreeId tree;
+    u8 kind; /* UndoKind */
+} TreeNote;
+
 struct TxnState {
     RtU64 id;     /* 0: nobody's. */
     RtU64 status; /* TXN_RUNNING, the commit timestamp, or TXN_ABORTED. */
@@ -46,13 +53,14 @@ struct TxnState {
     RtU32 named;  /* Slots may name it that no before-image of its own stands for. */
     u32 index;    /* In the table. */
     bool owns_token;
-    bool makes_trees; /* The undo list may hold creations and drops of trees. */
-    bool pruned;      /* The settler has looked for before-images that nobody needs. */
-    bool is_open;     /* In the open set. */
-    bool is_stuck;    /* Aborted, but not undone: the store has failed, and it stays. */
+    TreeNote *tree_notes; /* Newest first. */
+    bool pruned;          /* The settler has looked for before-images that nobody needs. */
+    bool is_open;         /* In the open set. */
+    bool is_stuck;        /* Aborted, but not undone: the store has failed, and it stays. */
     UndoLog undo;
     Before *first, *last; /* Before-images that it has made, oldest and newest. */
-    u64 befores;
+    u64 befores, before_bytes;
+    RtPtr spill;                  /* Undo that has gone to pages (version/spill.h); NULL: none. */
     DoomedInsert *doomed_inserts; /* Guarded by Store.doom_latch. */
     RtU32 pins; /* Checkpoints that need the undo list; changes under the commit latch. */
     TxnState *older, *newer; /* Queue of committed transactions by timestamp; commit latch. */

@@ -16,7 +16,7 @@
 #include "store/txn/open_set.h"
 #include "store/txn/redo.h"
 #include "store/txn/ssi.h"
-#include "store/version/row.h"
+#include "store/version/spill.h"
 #include "store/wal/wal.h"
 
 /* Versions settled for each one written, at most, by a commit; and by the end of a reader. */
@@ -293,6 +293,7 @@ abort_writes(StoreTxn *txn)
         state->is_stuck = true;
         break;
     }
+    if (LIKELY(!state->is_stuck)) spill_drop(store, state);
     rt_latch_acquire(&store->commit_latch);
     if (store->wal != NULL) redo_chunks_end(txn);
     if (LIKELY(!state->is_stuck)) open_set_leave(store, state);
@@ -342,13 +343,10 @@ commit_reader(StoreTxn *txn, ErrMsg *msg)
 static void
 date_trees(Store *store, const TxnState *state, u64 ts)
 {
-    UndoWalk walk = undo_walk(&state->undo);
-    const UndoEntry *entry;
-    while ((entry = undo_walk_next(&walk, NULL)) != NULL) {
-        if (rt_load_relaxed(&entry->undone) != 0) continue;
-        Tree *tree = store__tree(store, entry->tree);
-        if (entry->kind == UNDO_TREE_CREATE) rt_store_release(&tree->created_ts, ts);
-        if (entry->kind == UNDO_TREE_DROP) rt_store_release(&tree->dropped_ts, ts);
+    for (const TreeNote *note = state->tree_notes; note != NULL; note = note->older) {
+        Tree *tree = store__tree(store, note->tree);
+        if (note->kind == UNDO_TREE_CREATE) rt_store_release(&tree->created_ts, ts);
+        if (note->kind == UNDO_TREE_DROP) rt_store_release(&tree->dropped_ts, ts);
     }
 }
 
@@ -372,7 +370,7 @@ commit_publish(StoreTxn *txn, u64 lsn)
     }
     store->queue_newest = state;
     rt_fetch_add(&store->queue_length, 1);
-    if (UNLIKELY(state->makes_trees)) date_trees(store, state, ts);
+    if (UNLIKELY(state->tree_notes != NULL)) date_trees(store, state, ts);
     count_publish(txn, ts, full ? lsn : 0);
     rt_store_release(&state->status, ts);
     rt_store_release(&store->last, ts);

@@ -311,6 +311,7 @@ before_append(TxnState *state, Before *before)
     }
     state->last = before;
     state->befores++;
+    state->before_bytes += cost_of(before);
 }
 
 void
@@ -329,4 +330,5 @@ before_remove(TxnState *state, Before *before)
     }
     before->next = before->prev = NULL;
     state->befores--;
+    state->before_bytes -= cost_of(before);
 }

@@ -24,6 +24,7 @@
 #define BEFORE_DELETES 4u  /* The creator has left a tombstone in the slot. */
 #define BEFORE_OWN     8u  /* The image is a value of the creator itself. */
 #define BEFORE_ORPHAN  16u /* A marker that is in no list. */
+#define BEFORE_ASKED   64u /* Its slot has NODE_WRITER_ASK_MAP. */
 #define BEFORE_UNDONE  32u /* Then, if linked, only a marker for its image's writer. */
 
 struct Before {

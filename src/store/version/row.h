@@ -18,8 +18,11 @@
 typedef struct RowSeen {
     bool found;
     bool is_long; /* The value is a reference (longval/). */
+    /* An image in a spill may be what it sees instead: row_resolve() tells. */
+    bool ask_spill;
     Slice value;  /* In the buffer that was given. */
     u64 lsn;      /* Must be durable before it is shown. */
+    u64 image_ts; /* Of the image that was taken, plus 1; 0: none. */
 } RowSeen;
 
 /* The newest version of a key, whoever sees it. */
@@ -118,7 +121,7 @@ MUST_CHECK Err row__leaf_for_undo(Tree *tree, Slice key, bool *gone_out, PageVie
 /* The writer of an image is needed as long as the image is. */
 void row__writer_keep(Store *store, const Before *before);
 /* The token owner has met a row of `loser`: doom it and undo its newest write of this key; the
-   caller looks again.  The leaf is let go.  ERR_NOMEM: nothing was done. */
-MUST_CHECK Err row__doom(RowWrite *w, PageView *view, u32 slot, TxnState *loser, u64 loser_id);
+   caller looks again.  Nothing is latched.  ERR_NOMEM: nothing was done.  [parks] */
+MUST_CHECK Err row__doom(RowWrite *w, TxnState *loser, u64 loser_id);
 /* An undone Before leaves its creator's list; it goes, unless its chain needs it as a marker. */
 void row__before_release(Store *store, Before *before);

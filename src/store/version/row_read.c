@@ -1,7 +1,7 @@
 /*
  * row_read.c -- what a transaction sees at a slot.
  */
-#include "store/version/row.h"
+#include "store/version/spill.h"
 
 u64
 row_writer(Store *store, const Tree *tree, Node node, u32 slot, Slice key, u64 hash)
@@ -23,6 +23,7 @@ see_chain(StoreTxn *txn, const Before *head, u8 *to, RowSeen *seen)
     for (const Before *before = head; before != NULL; before = before->older) {
         if (before_is(before, BEFORE_MARKER) || before->ts > txn->snapshot) continue;
         seen->lsn = MAX_OF(seen->lsn, before->lsn);
+        seen->image_ts = before->ts + 1;
         if ((before->slot_flags & NODE_SLOT_TOMBSTONE) != 0) return;
         Slice image = before_image(before);
         memcpy(to, image.p, MIN_OF(image.bytes, txn->store->page_bytes));
@@ -46,6 +47,9 @@ see_in_map(StoreTxn *txn, const Tree *tree, Slice key, u8 writer, u8 *to, RowSee
     if (head == NULL && PLANT(132)) stands = true; /* No image: taken for visible. */
     if (!stands) see_chain(txn, head, to, seen);
     version_unlock(map, hash);
+    if (!stands && UNLIKELY(rt_load_acquire(&txn->store->spill_count) != 0)) {
+        seen->ask_spill = spill_may_hide(txn);
+    }
     return stands;
 }
 

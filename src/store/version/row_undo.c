@@ -8,7 +8,7 @@
 #include "rt/task.h"
 #include "rt/time.h"
 #include "store/txn/redo.h"
-#include "store/version/row.h"
+#include "store/version/spill.h"
 
 /* A page that could not be read is asked for again, some times: a disk may have hiccups.  Memory
    comes back sooner or later, when pages could be written or other tasks are done. */
@@ -227,10 +227,22 @@ row_undo(StoreTxn *txn, bool keep_lock)
     TxnState *state = txn->state;
     u64 redo_at;
     const UndoEntry *entry = undo_newest(&state->undo, &redo_at);
+    if (UNLIKELY(entry == NULL)) {
+        Err back = spill_in(txn);
+        if (back != OK) {
+            store__end_writing(store, back);
+            return false;
+        }
+        entry = undo_newest(&state->undo, &redo_at);
+    }
     ASSERT(entry != NULL);
     u8 key_copy[STORE_KEY_BYTES_MAX];
     if (entry->kind == UNDO_TREE_CREATE || entry->kind == UNDO_TREE_DROP) {
         if (entry->kind == UNDO_TREE_CREATE) create_undo(txn, entry->tree);
+        TreeNote *note = state->tree_notes;
+        ASSERT(note != NULL && note->tree == entry->tree);
+        state->tree_notes = note->older;
+        mem_free(note);
         undo_pop(&state->undo, rt_load_acquire(&state->pins) > 0, 0);
         redo_cut(txn, redo_at);
         return true;
@@ -257,53 +269,113 @@ row_undo(StoreTxn *txn, bool keep_lock)
 
 /* ---- dooming ---- */
 
-Err
-row__doom(RowWrite *w, PageView *view, u32 slot, TxnState *loser, u64 loser_id)
+/* Undo the newest write of the loser to the latched slot: by its image in memory, or the one that
+   it has spilled.  True: the image; else the row is gone, or it was in a spill, and `note` must
+   say so. */
+static bool
+doom_row(Undoing *u, u64 loser_id, Before *spilled, u64 epoch)
 {
-    Store *store = w->txn->store;
-    DoomedInsert *note = (DoomedInsert *)mem_alloc_zeroed(sizeof(DoomedInsert) + w->key.bytes);
-    if (note == NULL) {
-        pool_unlatch(view, false, false);
-        return txn__fail(w->txn, ERR_NOMEM, "out of memory");
-    }
-    rt_store_release(&loser->doomed, 1);
-    Undoing u = {.store = store,
-                 .tree = w->tree,
-                 .key = w->key,
-                 .hash = w->hash,
-                 .view = *view,
-                 .node = btree_node(&w->tree->map, view),
-                 .slot = slot,
-                 .exact = true,
-                 .scratch = w->txn->scratch.p};
-    PageOp op;
-    page_op_begin(w->tree->map.pages.ops, &op);
-    page_op_touch(&op, &u.view);
-    version_lock(&store->versions, w->hash);
-    Before *head = version_head(&store->versions, w->hash, w->tree->id, w->key);
-    version_unlock(&store->versions, w->hash);
+    VersionMap *map = &u->store->versions;
+    version_lock(map, u->hash);
+    Before *head = version_head(map, u->hash, u->tree->id, u->key);
+    version_unlock(map, u->hash);
     /* Only writers change the top of a chain, and we have the leaf. */
     bool has_image = head != NULL && head->creator_id == loser_id &&
                      !before_is(head, BEFORE_MARKER);
     if (has_image) {
-        before_undo(&u, head, op.epoch);
-    } else {
-        (void)marker_unlink(&u, loser_id, op.epoch); /* Freed by its own rollback. */
-        slot_remove(&u);
-        *note = (DoomedInsert){
-            .undone = op.epoch, .tree = w->tree->id, .key_bytes = (u32)w->key.bytes};
-        if (w->key.bytes > 0) memcpy(note->key, w->key.p, w->key.bytes);
-        rt_latch_acquire(&store->doom_latch);
-        note->next = loser->doomed_inserts;
-        loser->doomed_inserts = note;
-        rt_latch_release(&store->doom_latch);
-        note = NULL;
+        before_undo(u, head, epoch);
+        return true;
     }
-    pool_unlatch(&u.view, true, true);
-    page_op_end(&op);
+    while (marker_unlink(u, loser_id, epoch) != NULL) {
+    } /* Freed by its own rollback. */
+    if (spilled == NULL) {
+        slot_remove(u);
+        return false;
+    }
+    version_lock(map, u->hash);
+    (void)version_link(map, spilled);
+    version_unlock(map, u->hash);
+    before_undo(u, spilled, epoch);
+    return false;
+}
+
+static void
+doom_note(Store *store, TxnState *loser, DoomedInsert *note, const Undoing *u, u64 epoch)
+{
+    *note = (DoomedInsert){.undone = epoch, .tree = u->tree->id, .key_bytes = (u32)u->key.bytes};
+    if (u->key.bytes > 0) memcpy(note->key, u->key.p, u->key.bytes);
+    rt_latch_acquire(&store->doom_latch);
+    note->next = loser->doomed_inserts;
+    loser->doomed_inserts = note;
+    rt_latch_release(&store->doom_latch);
+}
+
+/* A Before that stood for a spilled image: free, unless its chain needs it as a marker. */
+static void
+spilled_release(Store *store, Before *before)
+{
+    version_lock(&store->versions, before->hash);
+    bool linked = before_is(before, BEFORE_LINKED);
+    if (linked) before_mark(before, BEFORE_ORPHAN);
+    version_unlock(&store->versions, before->hash);
+    if (!linked) before_free(&store->versions, before);
+}
+
+/* No undo of anybody moves to or from a spill meanwhile. */
+static Err
+doom_fixed(Undoing *u, TxnState *loser, u64 loser_id, DoomedInsert **note_io)
+{
+    Store *store = u->store;
+    Before *spilled;
+    bool has_spill;
+    Err err = spill_image_of(store, loser, loser_id, u->tree, u->key, u->hash, &has_spill,
+                             &spilled);
+    if (err == OK) err = btree_leaf_latch(&u->tree->map, u->key, 0, &u->view);
+    if (err != OK) {
+        if (spilled != NULL) before_free(&store->versions, spilled);
+        return err;
+    }
+    u->node = btree_node(&u->tree->map, &u->view);
+    u->slot = node_find(u->node, u->key, &u->exact);
+    /* While we have the token it cannot commit. */
+    TxnSeen seen = txn_table_look(&store->states, loser_id);
+    bool ours = u->exact && seen.state == loser && seen.status == TXN_RUNNING &&
+                row_writer(store, u->tree, u->node, u->slot, u->key, u->hash) == loser_id;
+    if (ours) {
+        rt_store_release(&loser->doomed, 1);
+        PageOp op;
+        page_op_begin(u->tree->map.pages.ops, &op);
+        page_op_touch(&op, &u->view);
+        if (!doom_row(u, loser_id, spilled, op.epoch)) {
+            doom_note(store, loser, *note_io, u, op.epoch);
+            *note_io = NULL;
+        }
+        pool_unlatch(&u->view, true, true);
+        page_op_end(&op);
+    } else {
+        pool_unlatch(&u->view, false, false);
+    }
+    if (spilled != NULL) spilled_release(store, spilled);
+    return OK;
+}
+
+Err
+row__doom(RowWrite *w, TxnState *loser, u64 loser_id)
+{
+    Store *store = w->txn->store;
+    DoomedInsert *note = (DoomedInsert *)mem_alloc_zeroed(sizeof(DoomedInsert) + w->key.bytes);
+    if (note == NULL) return txn__fail(w->txn, ERR_NOMEM, "out of memory");
+    Undoing u = {.store = store,
+                 .tree = w->tree,
+                 .key = w->key,
+                 .hash = w->hash,
+                 .scratch = w->txn->scratch.p};
+    rt_mutex_lock(&store->spill_mutex);
+    Err err = doom_fixed(&u, loser, loser_id, &note);
+    rt_mutex_unlock(&store->spill_mutex);
     mem_free(note);
     long_free(store, &u.dropped);
-    return OK;
+    return err == OK ? OK : txn__fail(w->txn, err, "%s", err_text(err));
 }
 
 /* ---- purging ---- */

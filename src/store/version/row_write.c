@@ -7,7 +7,7 @@
  */
 #include "rt/task.h"
 #include "store/txn/redo.h"
-#include "store/version/row.h"
+#include "store/version/spill.h"
 
 typedef enum TryNext {
     TRY_DONE,
@@ -330,6 +330,7 @@ change(RowTry *t, TryNext *next_out, bool *changed_out)
             }
             before_mark_new(plan.before, BEFORE_MARKER);
         }
+        if (plan.before != NULL) before_mark_new(plan.before, BEFORE_ASKED);
     }
     u16 live = node_head(t->node)->live;
     if (!slot_put(t, writer)) {
@@ -407,7 +408,8 @@ row_try(RowTry *t, TryNext *next_out)
     if (err == OK) owner_check(t, next_out);
     if (*next_out == TRY_DOOM) {
         *next_out = TRY_AGAIN;
-        return row__doom(w, &t->view, t->slot, t->holder, t->holder_id);
+        pool_unlatch(&t->view, false, false);
+        return row__doom(w, t->holder, t->holder_id);
     }
     if (err == OK && *next_out == TRY_DONE) err = judge(t, &write);
     if (err == OK && write) err = change(t, next_out, &changed);
@@ -421,6 +423,10 @@ prepare(RowWrite *w)
 {
     StoreTxn *txn = w->txn;
     size_t key_bytes = MAX_OF(w->key.bytes, sizeof(Before *));
+    if (spill_is_due(txn)) {
+        Err spilled = spill_out(txn);
+        if (spilled != OK) return spilled;
+    }
     Err err = undo_reserve(&txn->state->undo, key_bytes, redo_position(txn));
     if (err == OK) err = version_prepare(&txn->store->versions);
     if (err == OK) err = redo_reserve(txn, w->key.bytes + w->content.bytes);

@@ -41,6 +41,7 @@ undo_reserve(UndoLog *log, size_t key_bytes, u64 redo_at)
     if (LIKELY(log->spare != NULL && log->spare->room >= bytes)) return OK;
     (void)redo_at;
     u32 room = newest_chunk(log) == NULL && bytes <= CHUNK_SMALL ? CHUNK_SMALL : CHUNK_LARGE;
+    if (PLANT(141)) room = bytes; /* No bug: every entry can be spilled by itself. */
     UndoChunk *chunk = (UndoChunk *)mem_alloc(offsetof(UndoChunk, bytes) + room);
     if (chunk == NULL) return ERR_NOMEM;
     *chunk = (UndoChunk){.room = room};
@@ -58,7 +59,37 @@ chunk_begin(UndoLog *log, u64 epoch, u64 redo_at)
     log->spare = NULL;
     *chunk = (UndoChunk){
         .older = newest_chunk(log), .epoch = epoch, .redo_base = redo_at, .room = chunk->room};
+    if (chunk->older != NULL) {
+        chunk->older->newer = chunk;
+    } else {
+        log->oldest = chunk;
+    }
+    log->bytes += chunk->room;
     rt_store_release(&log->newest, (void *)chunk);
+    return chunk;
+}
+
+/* Take the newest chunk off the list. */
+static void
+chunk_leave(UndoLog *log, UndoChunk *chunk)
+{
+    rt_store_release(&log->newest, (void *)chunk->older);
+    if (chunk->older != NULL) {
+        chunk->older->newer = NULL;
+    } else {
+        log->oldest = NULL;
+    }
+    log->bytes -= chunk->room;
+}
+
+UndoChunk *
+undo_take_oldest(UndoLog *log)
+{
+    UndoChunk *chunk = log->oldest;
+    ASSERT(chunk != NULL && chunk->newer != NULL);
+    log->oldest = chunk->newer;
+    log->oldest->older = NULL;
+    log->bytes -= chunk->room;
     return chunk;
 }
 
@@ -149,7 +180,7 @@ entry_drop(UndoLog *log)
     chunk->used = chunk->last;
     chunk->last -= entry->prev_bytes;
     if (chunk->used > 0) return;
-    rt_store_release(&log->newest, (void *)chunk->older);
+    chunk_leave(log, chunk);
     if (log->spare != NULL && log->spare->room >= chunk->room) {
         mem_free(chunk);
     } else {
@@ -180,11 +211,21 @@ undo_pop(UndoLog *log, bool keep, u64 epoch)
 }
 
 void
+undo_clear(UndoLog *log)
+{
+    for (UndoChunk *chunk; (chunk = newest_chunk(log)) != NULL;) {
+        ASSERT(rt_load_relaxed(&entry_at(chunk, chunk->last)->undone) != 0);
+        entry_drop(log);
+    }
+    log->standing = (UndoWalk){0};
+}
+
+void
 undo_reset(UndoLog *log)
 {
     UndoChunk *chunk;
     while ((chunk = newest_chunk(log)) != NULL) {
-        rt_store_release(&log->newest, (void *)chunk->older);
+        chunk_leave(log, chunk);
         if (chunk->room == CHUNK_SMALL && log->spare == NULL) {
             log->spare = chunk;
         } else {

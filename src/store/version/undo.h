@@ -6,6 +6,9 @@
  * the epoch in which it was written and, once it has been undone, that of the undoing: a checkpoint
  * takes what was written and not undone at its cut.
  *
+ * The oldest chunks of a long list go to the transaction's spill (version/spill.h) and come back
+ * from there when they are undone; `count` has those too.
+ *
  * The owner appends and undoes.  A checkpoint that has the transaction pinned reads the chunks
  * whose epoch is not above its cut, after all operations of those epochs have ended: what the owner
  * writes later goes to other chunks, and what it undoes stays, with its mark.
@@ -36,7 +39,7 @@ typedef struct UndoEntry {
 STATIC_ASSERT(sizeof(UndoEntry) == 20);
 
 typedef struct UndoChunk {
-    struct UndoChunk *older;
+    struct UndoChunk *older, *newer;
     u64 epoch;            /* Of all writes in it. */
     u64 redo_base;        /* Of the redo offsets in it. */
     u32 used, room, last; /* Bytes; place of the newest entry. */
@@ -51,8 +54,10 @@ typedef struct UndoWalk {
 
 typedef struct UndoLog {
     RtPtr newest;      /* UndoChunk */
+    UndoChunk *oldest; /* The owner's. */
     UndoChunk *spare;  /* Empty, kept. */
-    u64 count;         /* Entries that stand. */
+    u64 count;         /* Entries that stand, spilled ones too. */
+    u64 bytes;         /* Of the chunks. */
     UndoWalk standing; /* At the newest of them, if known. */
 } UndoLog;
 
@@ -91,5 +96,9 @@ UndoWalk undo_walk(const UndoLog *log);
 UndoWalk undo_walk_up_to(const UndoLog *log, u64 epoch);
 const UndoEntry *undo_walk_next(UndoWalk *walk, const UndoChunk **chunk_out);
 
+/* Take the oldest chunk off the list, which has another one; the caller frees it. */
+UndoChunk *undo_take_oldest(UndoLog *log);
+/* Nothing in memory stands any more: forget the marks. */
+void undo_clear(UndoLog *log);
 void undo_reset(UndoLog *log); /* Empty; keeps a chunk. */
 void undo_free(UndoLog *log);

@@ -516,9 +516,26 @@ in_files(void **state)
     }
 }
 
+/* With each entry of undo spilled, and then also with tables of writers that are full at once. */
+static void
+in_files_spilled(void **state)
+{
+    (void)state;
+#ifdef WEFT_CHECK
+    plant_set(141, true);
+    for (u64 seed = 1; seed <= seeds_wanted(10); seed++) {
+        plant_set(140, seed % 2 == 0);
+        run_seed(seed, true, 1000);
+    }
+    plant_set(140, false);
+    plant_set(141, false);
+#endif
+}
+
 int
 main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(in_memory), cmocka_unit_test(in_files)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(in_memory), cmocka_unit_test(in_files),
+                                       cmocka_unit_test(in_files_spilled)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
