@@ -6,8 +6,10 @@
  * are applied in order.  Nobody else sees the store yet, so everything is put in as settled; the
  * writers that pages of the earlier life name are wiped when those are loaded.
  *
- * A transaction's pieces are gathered by its id; a piece at offset 0 starts anew (a commit may have
- * been tried twice), and a new generation forgets all unfinished ones, because ids start again.
+ * Where a transaction's pieces lie is gathered by its id, and they are read again when its commit
+ * comes, so a long one needs no memory.  A piece that begins before the end of the others replaces
+ * what they said from there on (a savepoint was rolled back to, or a commit tried twice), and a new
+ * generation forgets all unfinished ones, because ids start again.
  */
 #include "store/recover.h"
 
@@ -326,11 +328,20 @@ recover__checkpoint(Store *store, ErrMsg *msg)
 
 /* ---- log ---- */
 
+/* A part of a redo stream, in the log. */
+typedef struct PieceAt {
+    RtFile *file;
+    u64 at;     /* In the file. */
+    u64 offset; /* In the stream. */
+    u64 bytes;
+} PieceAt;
+
 /* The redo stream of one transaction as far as it has come. */
 typedef struct Pending {
     struct Pending *next;
     u64 txn_id;
-    Buf stream;
+    u64 end;    /* Of the stream. */
+    Buf pieces; /* PieceAt */
 } Pending;
 
 typedef struct Replay {
@@ -350,7 +361,7 @@ pending_free(Replay *replay, Pending *pending)
         link = &(*link)->next;
     }
     *link = pending->next;
-    buf_free(&pending->stream);
+    buf_free(&pending->pieces);
     mem_free(pending);
 }
 
@@ -412,66 +423,125 @@ redo_one(Replay *replay, u64 position, u64 ts, const RedoOp *op)
     return row_put_settled(store, tree, op->key, op->value, &replay->scratch);
 }
 
+/* Apply the operations that are whole; *stream_io: the rest. */
 static Err
-redo_commit(Replay *replay, u64 position, u64 ts, Slice stream)
+redo_ops(Replay *replay, u64 position, u64 ts, Slice *stream_io)
 {
     RedoOp op;
-    while (redo_next(&stream, &op)) {
+    while (redo_next(stream_io, &op)) {
         Err err = redo_one(replay, position, ts, &op);
         if (err != OK) return explained(replay->store, err, replay->msg);
     }
-    if (stream.bytes != 0) return redo_damaged(replay, position, "an operation is not readable");
+    return OK;
+}
+
+/* All operations of a commit have been taken off its stream; `rest` is what was left. */
+static Err
+redo_end(Replay *replay, u64 position, u64 ts, u64 rest)
+{
+    if (rest != 0) return redo_damaged(replay, position, "an operation is not readable");
     if (ts > rt_load_relaxed(&replay->store->last)) rt_store_relaxed(&replay->store->last, ts);
     return OK;
 }
 
+/* Read the pieces one after the other; an operation may lie in several. */
+static Err
+redo_pieces(Replay *replay, u64 position, u64 ts, const Pending *pending)
+{
+    Buf window = {0};
+    Err err = OK;
+    for (size_t i = 0; err == OK && i < pending->pieces.bytes; i += sizeof(PieceAt)) {
+        PieceAt piece;
+        memcpy(&piece, pending->pieces.p + i, sizeof(piece));
+        err = buf_reserve(&window, piece.bytes);
+        if (err != OK) {
+            err_set(replay->msg, err, "out of memory");
+            break;
+        }
+        err = rt_file_read_exact(piece.file, piece.at, window.p + window.bytes, piece.bytes,
+                                 replay->msg);
+        if (err != OK) break;
+        window.bytes += piece.bytes;
+        Slice rest = buf_slice(&window);
+        err = redo_ops(replay, position, ts, &rest);
+        if (rest.bytes < window.bytes && rest.bytes > 0) memmove(window.p, rest.p, rest.bytes);
+        window.bytes = rest.bytes;
+    }
+    if (err == OK) err = redo_end(replay, position, ts, window.bytes);
+    buf_free(&window);
+    return err;
+}
+
+/* Forget what the stream says from `offset` on. */
+static void
+pieces_cut(Pending *pending, u64 offset)
+{
+    while (pending->pieces.bytes > 0) {
+        u8 *last = pending->pieces.p + pending->pieces.bytes - sizeof(PieceAt);
+        PieceAt piece;
+        memcpy(&piece, last, sizeof(piece));
+        if (piece.offset < offset) {
+            piece.bytes = MIN_OF(piece.bytes, offset - piece.offset);
+            memcpy(last, &piece, sizeof(piece));
+            break;
+        }
+        pending->pieces.bytes -= sizeof(PieceAt);
+    }
+    pending->end = offset;
+}
+
 /* Add a piece to its transaction; *pending_out NULL: it belongs to nothing that is wanted. */
 static Err
-piece_add(Replay *replay, const WalRecordHead *head, Slice piece, Pending **pending_out)
+piece_add(Replay *replay, const WalRecord *record, Pending **pending_out)
 {
-    *pending_out = NULL;
+    const WalRecordHead *head = record->head;
     Pending *pending = pending_find(replay, head->txn_id);
-    if (head->stream_offset == 0 && pending != NULL) {
-        pending_free(replay, pending);
-        pending = NULL;
-    }
-    if (head->stream_offset == 0) {
+    *pending_out = NULL;
+    if (head->stream_offset == 0 && pending == NULL) {
         pending = MEM_NEW(Pending);
         if (pending == NULL) return err_set(replay->msg, ERR_NOMEM, "out of memory");
         pending->txn_id = head->txn_id;
         pending->next = replay->pending;
         replay->pending = pending;
     }
-    *pending_out = pending;
     if (pending == NULL) return OK; /* Its beginning lies below what is wanted. */
-    if (pending->stream.bytes != head->stream_offset) {
-        *pending_out = NULL;
+    if (head->stream_offset > pending->end) {
         pending_free(replay, pending);
         return OK;
     }
-    Err err = buf_append(&pending->stream, piece.p, piece.bytes);
-    return err == OK ? OK : err_set(replay->msg, err, "out of memory");
+    if (!PLANT(112)) pieces_cut(pending, head->stream_offset);
+    PieceAt piece = {record->file, record->offset, head->stream_offset, record->piece.bytes};
+    Err err = buf_append(&pending->pieces, &piece, sizeof(piece));
+    if (err != OK) return err_set(replay->msg, err, "out of memory");
+    pending->end = head->stream_offset + piece.bytes;
+    *pending_out = pending;
+    return OK;
 }
 
 static Err
-replay_record(void *arg, u64 generation, u64 start, u64 end, const WalRecordHead *head, Slice piece)
+replay_record(void *arg, const WalRecord *record)
 {
     Replay *replay = (Replay *)arg;
-    (void)end;
-    if (generation != replay->generation) {
+    const WalRecordHead *head = record->head;
+    u64 start = record->start;
+    if (record->generation != replay->generation) {
         while (replay->pending != NULL) {
             pending_free(replay, replay->pending);
         }
-        replay->generation = generation;
+        replay->generation = record->generation;
     }
     bool wanted = start >= replay->cut_lsn;
     if (head->type == WAL_RECORD_COMMIT && head->stream_offset == 0) {
+        Pending *void_pieces = pending_find(replay, head->txn_id);
+        if (void_pieces != NULL) pending_free(replay, void_pieces);
         if (!wanted) return OK;
-        if (piece.bytes != head->stream_bytes) return redo_damaged(replay, start, "a piece");
-        return redo_commit(replay, start, head->ts, piece);
+        Slice stream = record->piece;
+        if (stream.bytes != head->stream_bytes) return redo_damaged(replay, start, "a piece");
+        Err err = redo_ops(replay, start, head->ts, &stream);
+        return err == OK ? redo_end(replay, start, head->ts, stream.bytes) : err;
     }
     Pending *pending;
-    Err err = piece_add(replay, head, piece, &pending);
+    Err err = piece_add(replay, record, &pending);
     if (err != OK) return err;
     if (head->type == WAL_RECORD_CHUNK) return OK;
     if (head->type != WAL_RECORD_COMMIT) return redo_damaged(replay, start, "an unknown record");
@@ -479,10 +549,10 @@ replay_record(void *arg, u64 generation, u64 start, u64 end, const WalRecordHead
         if (pending != NULL) pending_free(replay, pending);
         return OK;
     }
-    if (pending == NULL || pending->stream.bytes != head->stream_bytes) {
+    if (pending == NULL || pending->end != head->stream_bytes) {
         return redo_damaged(replay, start, "a commit without its beginning");
     }
-    err = redo_commit(replay, start, head->ts, buf_slice(&pending->stream));
+    err = redo_pieces(replay, start, head->ts, pending);
     pending_free(replay, pending);
     return err;
 }

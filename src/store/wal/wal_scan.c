@@ -101,9 +101,14 @@ batch_records(Scan *scan, const WalBatchHead *head, const u8 *payload)
             return damaged(scan, "a record has a wrong length");
         }
         u64 start = head->position + sizeof(*head) + at;
-        Slice piece = {payload + at + sizeof(record), record.bytes - sizeof(record)};
-        Err err = scan->each(scan->arg, head->generation, start, start + record.bytes, &record,
-                             piece);
+        const u8 *piece = payload + at + sizeof(record);
+        WalRecord found = {.generation = head->generation,
+                           .start = start,
+                           .head = &record,
+                           .piece = {piece, record.bytes - sizeof(record)},
+                           .file = scan->at->file,
+                           .offset = (u64)(piece - scan->bytes)};
+        Err err = scan->each(scan->arg, &found);
         if (err != OK) return err;
         scan->records++;
         at += ALIGN_UP(record.bytes, 8);

@@ -21,10 +21,19 @@ typedef struct WalScanEnd {
     u64 records;
 } WalScanEnd;
 
-/* A record in the order of the log: `start` and `end` are positions, `piece` follows the head.  All
-   records of one generation come together. */
-typedef Err (*WalRecordFn)(void *arg, u64 generation, u64 start, u64 end, const WalRecordHead *head,
-                           Slice piece);
+/* A record, as the scan hands it out. */
+typedef struct WalRecord {
+    u64 generation;
+    u64 start; /* Position. */
+    const WalRecordHead *head;
+    Slice piece; /* Follows the head. */
+    /* Where the piece may be read again while the scan runs. */
+    RtFile *file;
+    u64 offset;
+} WalRecord;
+
+/* Called in the order of the log; all records of one generation come together. */
+typedef Err (*WalRecordFn)(void *arg, const WalRecord *record);
 
 /*
  * Read the log beside `name` in `dir`.  With `repair`, everything that is not proven durable is

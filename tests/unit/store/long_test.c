@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "rt/process.h"
+#include "rt/task.h"
 #include "rt/time.h"
 #include "store/store_private.h"
 #include "store_kit.h"
@@ -281,10 +282,288 @@ bulk(void **state)
     kit_end(&story.kit);
 }
 
+/* ---- hot row ---- */
+
+#define HOT_WRITERS 32u
+
+typedef struct Hot {
+    Store *store;
+    u64 each;
+    RtU64 done;
+} Hot;
+
+static void
+hot_writer(void *arg)
+{
+    Hot *hot = (Hot *)arg;
+    for (u64 i = 0; i < hot->each;) {
+        StoreTxn *txn = kit_begin_wait(hot->store, STORE_READ_COMMITTED, STORE_SYNC_FULL,
+                                       10 * RT_NS_PER_S);
+        bool found, newer;
+        Slice got;
+        u8 value[8];
+        StoreVerdict verdict;
+        Err err = store_get_newest(txn, TREE_ROOT, kit_text("hot"), &found, &newer, &got);
+        if (err == OK) err = store_txn_refresh(txn);
+        if (err == OK) {
+            store_u64(value, (found ? load_u64(got.p) : 0) + 1);
+            err = store_put(txn, TREE_ROOT, kit_text("hot"), (Slice){value, 8}, STORE_PUT_ANY,
+                            &verdict);
+        }
+        bool stale = err == ERR_BUSY_SNAPSHOT;
+        if (err == OK) {
+            err = store_txn_commit(txn, NULL);
+        } else {
+            store_txn_rollback(txn);
+        }
+        if (stale) continue; /* Another came first: again, as a statement would. */
+        assert_int_equal(err, OK);
+        i++;
+        rt_fetch_add(&hot->done, 1);
+    }
+}
+
+/* Commits a second of so many writers of one row. */
+static double
+hot_rate(Store *store, u32 writers, u64 commits)
+{
+    Hot hot = {.store = store, .each = commits / writers};
+    RtThread *threads[HOT_WRITERS];
+    double started = seconds_now();
+    for (u32 i = 0; i < writers; i++) {
+        assert_int_equal(
+            rt_thread_start(rt_process_default(), hot_writer, &hot, "hot", &threads[i]), OK);
+    }
+    for (u32 i = 0; i < writers; i++) {
+        rt_thread_join(threads[i]);
+    }
+    return (double)rt_load_relaxed(&hot.done) / (seconds_now() - started);
+}
+
+static void
+hot_main(Story *story)
+{
+    Store *store = open_store(story);
+    u64 commits = sizes.full ? 3200 : 320;
+    u64 alone = commits / 8;
+    double one = hot_rate(store, 1, alone);
+    double many = hot_rate(store, HOT_WRITERS, commits);
+    StoreTxn *txn = kit_begin(store, STORE_SNAPSHOT);
+    bool found;
+    Slice got;
+    assert_int_equal(store_get(txn, TREE_ROOT, kit_text("hot"), &found, &got), OK);
+    assert_true(found);
+    assert_int_equal(load_u64(got.p), alone + commits);
+    store_txn_rollback(txn);
+    printf("  hot row: 1 writer %.0f/s, %u writers %.0f/s, %.1f times\n", one, HOT_WRITERS, many,
+           many / one);
+    if (sizes.full) assert_true(many >= 5 * one);
+    store_close(store);
+}
+
+static void
+hot_row(void **state)
+{
+    (void)state;
+    Story story = {.name = "hot row"};
+    kit_start(&story.kit);
+    play(&story, "increments", hot_main, true);
+    kit_end(&story.kit);
+}
+
+/* ---- a cycle of waits ---- */
+
+typedef struct Ring {
+    Store *store;
+    RtU32 ready, failed;
+    RtU64 slowest_ns; /* From the wait that closed the cycle to its error. */
+} Ring;
+
+typedef struct RingSeat {
+    Ring *ring;
+    const char *first, *second;
+} RingSeat;
+
+static void
+ring_writer(void *arg)
+{
+    RingSeat *seat = (RingSeat *)arg;
+    Ring *ring = seat->ring;
+    StoreTxn *txn = kit_begin_wait(ring->store, STORE_SNAPSHOT, STORE_SYNC_OFF, 10 * RT_NS_PER_S);
+    StoreVerdict verdict;
+    kit_put(txn, TREE_ROOT, seat->first, "x", STORE_PUT_ANY);
+    rt_fetch_add(&ring->ready, 1);
+    while (rt_load_acquire(&ring->ready) % 2 != 0) {
+        rt_yield();
+    }
+    u64 started_ns = rt_now_ns();
+    Err err = store_put(txn, TREE_ROOT, kit_text(seat->second), kit_text("y"), STORE_PUT_ANY,
+                        &verdict);
+    if (err == ERR_BUSY_DEADLOCK) {
+        u64 took_ns = rt_now_ns() - started_ns;
+        rt_fetch_add(&ring->failed, 1);
+        if (took_ns > rt_load_relaxed(&ring->slowest_ns)) {
+            rt_store_relaxed(&ring->slowest_ns, took_ns);
+        }
+    }
+    /* The other goes on when this one has let go; its snapshot may be too old by then. */
+    store_txn_rollback(txn);
+}
+
+static void
+cycle_main(Story *story)
+{
+    Store *store = open_store(story);
+    u64 best_ns = U64_MAX;
+    for (u32 round = 0; round < 20; round++) {
+        Ring ring = {.store = store};
+        RingSeat seats[2] = {{&ring, "a", "b"}, {&ring, "b", "a"}};
+        RtThread *threads[2];
+        for (u32 i = 0; i < 2; i++) {
+            assert_int_equal(
+                rt_thread_start(rt_process_default(), ring_writer, &seats[i], "ring", &threads[i]),
+                OK);
+        }
+        for (u32 i = 0; i < 2; i++) {
+            rt_thread_join(threads[i]);
+        }
+        assert_int_equal(rt_load_relaxed(&ring.failed), 1);
+        best_ns = MIN_OF(best_ns, rt_load_relaxed(&ring.slowest_ns));
+    }
+    printf("  a cycle of waits is broken in %.1f us\n", (double)best_ns / 1e3);
+    assert_true(best_ns < RT_NS_PER_MS);
+    store_close(store);
+}
+
+static void
+cycle_of_waits(void **state)
+{
+    (void)state;
+    Story story = {.name = "cycle"};
+    kit_start(&story.kit);
+    play(&story, "two writers", cycle_main, true);
+    kit_end(&story.kit);
+}
+
+/* ---- an old snapshot ---- */
+
+static void
+snapshot_main(Story *story)
+{
+    Store *store = open_store(story);
+    u64 keys = MIN_OF(sizes.rows / 10, (u64)100000), updates = sizes.rows, most = 0;
+    u8 key[8], value[VALUE_BYTES];
+    StoreVerdict verdict;
+    StoreStats stats;
+    StoreTxn *old = NULL;
+    for (u64 i = 0; i < keys + updates;) {
+        StoreTxn *txn = kit_begin_wait(store, STORE_SNAPSHOT, STORE_SYNC_OFF, 0);
+        for (u32 k = 0; k < 20 && i < keys + updates; k++, i++) {
+            u64 row = i < keys ? i : (i * 2654435761u) % keys;
+            assert_int_equal(store_put(txn, TREE_ROOT, row_key(row, key),
+                                       row_value(row, i < keys ? 0 : i, value), STORE_PUT_ANY,
+                                       &verdict),
+                             OK);
+        }
+        kit_commit(txn);
+        if (i >= keys && old == NULL) old = kit_begin(store, STORE_SNAPSHOT);
+        if (i % 100000 < 20) {
+            store_stats(store, &stats);
+            most = MAX_OF(most, stats.versions_live);
+        }
+    }
+    store_stats(store, &stats);
+    most = MAX_OF(most, stats.versions_live);
+    printf("  snapshot: %llu updates of %llu keys, at most %llu versions, %llu KiB\n",
+           (unsigned long long)updates, (unsigned long long)keys, (unsigned long long)most,
+           (unsigned long long)stats.version_bytes / 1024);
+    /* One a key for the reader, and some that are not looked at yet. */
+    assert_true(most <= keys * 2 + 50000);
+    for (u64 row = 0; row < keys; row++) {
+        bool found;
+        Slice got;
+        assert_int_equal(store_get(old, TREE_ROOT, row_key(row, key), &found, &got), OK);
+        assert_true(found && slice_equal(got, row_value(row, 0, value)));
+    }
+    store_txn_rollback(old);
+    expect_settled(store);
+    store_close(store);
+}
+
+static void
+old_snapshot(void **state)
+{
+    (void)state;
+    Story story = {.name = "snapshot"};
+    kit_start(&story.kit);
+    play(&story, "updates beside it", snapshot_main, true);
+    kit_end(&story.kit);
+}
+
+/* ---- a queue ---- */
+
+#define QUEUE_LENGTH 1000u
+
+/* Insert on the right, delete on the left; the first key is found at the same cost all along. */
+static void
+queue_main(Story *story)
+{
+    Store *store = open_store(story);
+    u8 key[8], value[VALUE_BYTES];
+    StoreVerdict verdict;
+    u64 rows = sizes.rows / 2, first = 0, most = 0;
+    double early = 0, late = 0;
+    StoreTxn *txn = kit_begin_wait(store, STORE_SNAPSHOT, STORE_SYNC_OFF, 0);
+    StoreCursor *cursor;
+    assert_int_equal(store_cursor_open(txn, TREE_ROOT, &cursor), OK);
+    store_txn_rollback(txn);
+    for (u64 next = 0; next < rows; next++) {
+        txn = kit_begin_wait(store, STORE_SNAPSHOT, STORE_SYNC_OFF, 0);
+        store_cursor_rebind(cursor, txn, TREE_ROOT);
+        assert_int_equal(store_put(txn, TREE_ROOT, row_key(next, key), row_value(next, 0, value),
+                                   STORE_PUT_INSERT, &verdict),
+                         OK);
+        if (next >= QUEUE_LENGTH) {
+            bool found;
+            double started = seconds_now();
+            assert_int_equal(store_cursor_seek(cursor, STORE_SEEK_FIRST, SLICE_NONE, &found), OK);
+            double took = seconds_now() - started;
+            assert_true(found);
+            assert_true(slice_equal(store_cursor_key(cursor), row_key(first, key)));
+            assert_int_equal(store_delete(txn, TREE_ROOT, row_key(first, key), &verdict), OK);
+            first++;
+            if (next < rows / 4) early += took;
+            if (next >= rows - rows / 4) late += took;
+        }
+        store_cursor_rebind(cursor, NULL, TREE_NONE);
+        kit_commit(txn);
+        most = MAX_OF(most, store_estimate_rows(store, TREE_ROOT));
+    }
+    store_cursor_close(cursor);
+    printf("  queue: %llu rows, at most %llu slots; first key %.2f us early, %.2f us late\n",
+           (unsigned long long)rows, (unsigned long long)most, early / (double)rows * 4e6,
+           late / (double)rows * 4e6);
+    assert_true(most <= QUEUE_LENGTH + 1000);
+    if (sizes.full) assert_true(late < early * 3);
+    store_close(store);
+}
+
+static void
+queue(void **state)
+{
+    (void)state;
+    Story story = {.name = "queue"};
+    kit_start(&story.kit);
+    play(&story, "in and out", queue_main, true);
+    kit_end(&story.kit);
+}
+
 int
 main(void)
 {
     sizes_read();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bulk)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(hot_row), cmocka_unit_test(cycle_of_waits),
+                                       cmocka_unit_test(queue), cmocka_unit_test(old_snapshot),
+                                       cmocka_unit_test(bulk)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
