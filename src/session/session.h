@@ -27,6 +27,8 @@ typedef struct SessionOptions {
     bool read_only;
     bool create;
     bool in_memory;     /* `path` is then only a name; NULL or "": private. */
+    bool share_plans;   /* With other such sessions of the database: none has functions, collations,
+                           modules or hooks that differ in what a text means. */
     bool single_writer; /* SQLite's one-writer rules (the drop-in library's default). */
     StoreSync sync;
     StoreLevel level; /* Of transactions that do not name one. */
@@ -70,6 +72,8 @@ MUST_CHECK Err session_checkpoint(Session *session);
 MUST_CHECK Err session_exec(Session *session, Slice sql);
 /* Roll back what is open, if anything is; never fails and needs no memory. */
 void session_rollback(Session *session);
+/* How often a statement of a session that shares plans found one, since the database was opened. */
+void session_plan_counts(const Session *session, u64 *hits_out, u64 *misses_out);
 /* Does another transaction wait for the end of ours?  While nothing runs on the session. */
 bool session_is_waited_for(const Session *session);
 

@@ -17,6 +17,19 @@
  * verified its catalog, no DDL has committed since.
  */
 #define DATABASE_CATALOGS 4
+/* A plan that connections share (plan_share.c). */
+#define PLANS_MAX  64u
+#define PLANS_WAYS 4u
+typedef struct PlanKey PlanKey;
+typedef struct PlanEntry {
+    Plan *plan;       /* A reference; NULL: free. */
+    Catalog *catalog; /* A reference: what it was made from... */
+    PlanKey *key;     /* ...besides the rest. */
+    u64 hash, used;
+    size_t sql_bytes;
+    f64 rows; /* Of its tables, then. */
+} PlanEntry;
+
 typedef struct Database {
     struct Database *next; /* In the registry. */
     Store *store;
@@ -24,6 +37,10 @@ typedef struct Database {
     RtMutex mutex;                       /* Protects the catalogs below. */
     Catalog *catalog[DATABASE_CATALOGS]; /* Committed versions, most recent first. */
     RtU64 ddl_started, ddl_finished;
+    RtMutex plans_lock; /* Protects the next two. */
+    PlanEntry plans[PLANS_MAX];
+    u64 plans_used;
+    RtU64 plan_hits, plan_misses;
 } Database;
 
 MUST_CHECK Err database__open(struct RtProcess *process, const char *path,
@@ -211,6 +228,15 @@ bool session__single(const Session *session);
 /* ---- stmt.c, stmt_cache.c ---- */
 void stmt__free(Stmt *stmt);
 /* A statement of that text, ready to be used; NULL: there is none. */
+/* A plan from the shared ones, referenced; NULL: make one. */
+Plan *plan_share__take(const Stmt *stmt, const PlanContext *context);
+/* Offer one that was just made. */
+void plan_share__give(const Stmt *stmt, const PlanContext *context, Plan *plan);
+/* Drop those made from other catalogs than this one (NULL: all). */
+void plan_share__clear(Database *database, const Catalog *but);
+/* Rows in the tables of a plan, as far as it depends on them; and whether that is still so. */
+f64 stmt_cache__rows(const Plan *plan);
+bool stmt_cache__rows_near(const Plan *plan, f64 then);
 Stmt *stmt_cache__take(Session *session, Slice sql);
 /* Keep a statement that was finalized and is in no list any more; false: it is not worth it. */
 bool stmt_cache__keep(Stmt *stmt);

@@ -119,9 +119,12 @@ plan_stmt(Stmt *stmt, const AstStatement *ast)
     ErrMsg msg = {.sql_offset = -1};
     session__catalog_view(session, &view);
     session__plan_context(session, &view, &context);
-    Plan *plan;
-    Err err = plan_prepare(&context, ast, SLICE(stmt->sql, stmt->sql_bytes), &plan, &msg);
-    if (err != OK) return session__fail(session, err, &msg);
+    Plan *plan = plan_share__take(stmt, &context);
+    if (plan == NULL) {
+        Err err = plan_prepare(&context, ast, SLICE(stmt->sql, stmt->sql_bytes), &plan, &msg);
+        if (err != OK) return session__fail(session, err, &msg);
+        plan_share__give(stmt, &context, plan);
+    }
     drop_plan(stmt);
     stmt->plan = plan;
     stmt->environment = session->environment;

@@ -28,8 +28,8 @@ set_of(Session *session, u64 hash)
     return &session->stmt_cache[(hash % sets) * STMT_CACHE_WAYS];
 }
 
-static f64
-rows_of(const Plan *plan)
+f64
+stmt_cache__rows(const Plan *plan)
 {
     f64 rows = ROWS_SMALL;
     for (u32 i = 0; i < plan->table_count; i++) {
@@ -40,6 +40,13 @@ rows_of(const Plan *plan)
     return rows;
 }
 
+bool
+stmt_cache__rows_near(const Plan *plan, f64 then)
+{
+    f64 rows = stmt_cache__rows(plan);
+    return rows < then * ROWS_DRIFT && rows * ROWS_DRIFT > then;
+}
+
 static bool
 still_holds(const Session *session, const StmtCacheEntry *entry)
 {
@@ -48,8 +55,7 @@ still_holds(const Session *session, const StmtCacheEntry *entry)
     for (u32 i = 0; i < session->db_count; i++) {
         if (stmt->catalog[i] != session->db[i].catalog) return false;
     }
-    f64 rows = rows_of(stmt->plan);
-    return rows < entry->rows * ROWS_DRIFT && rows * ROWS_DRIFT > entry->rows;
+    return stmt_cache__rows_near(stmt->plan, entry->rows);
 }
 
 static void
@@ -152,7 +158,7 @@ stmt_cache__keep(Stmt *stmt)
     }
     if (place->stmt != NULL) drop(place);
     make_new(stmt);
-    *place = (StmtCacheEntry){stmt, hash, ++session->stmt_cache_used, rows_of(stmt->plan)};
+    *place = (StmtCacheEntry){stmt, hash, ++session->stmt_cache_used, stmt_cache__rows(stmt->plan)};
     return true;
 }
 

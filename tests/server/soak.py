@@ -120,9 +120,16 @@ def main():
         with server.connect() as c:
             c.run("CREATE TABLE t(id INTEGER PRIMARY KEY, v TEXT)")
             c.call(q=STEP, rows=[[f"value {i}"] for i in range(1000)])
-        idle = [KINDS[i % 3](server) for i in range(options.idle)]
-        for client in idle:
-            client.read(1)
+        idle, before = [], resident(server)
+        for i in range(options.idle):
+            client = KINDS[i % 3](server)
+            client.read(1)     # At once: one that is silent is taken for a Quack client.
+            idle.append(client)
+        time.sleep(1)
+        each = (resident(server) - before) / max(1, len(idle))
+        print(f"# {each / 1024:.2f} KiB an idle connection", flush=True)
+        if options.idle >= 500 and each > 4096:
+            failures.append(f"an idle connection takes {each:.0f} bytes")
         end, tally = time.monotonic() + options.seconds, [0] * options.busy
         threads = [threading.Thread(target=busy, args=(server, i, end, tally, failures)) for i in range(options.busy)]
         threads += [threading.Thread(target=work, args=(server, end)) for work in (slow, silent) for _ in range(10)]
