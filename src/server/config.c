@@ -44,6 +44,7 @@ static const char usage_text[] =
     "  --max-held BYTES          the same in all; default a quarter of the memory\n"
     "  --statement-timeout S     end statements that run longer; default 0: never\n"
     "  --idle-timeout S          end connections without requests; default 3600\n"
+    "  --keep-alive S            the same for an HTTP connection; default 75\n"
     "  --transaction-timeout S   the same inside a transaction; default 300\n"
     "  --stale-timeout S         for an idle transaction that others wait for; default 5\n"
     "  --stream-timeout S        the same for a Hrana stream over HTTP; default 10\n"
@@ -185,6 +186,7 @@ static const struct {
     OPTION("max-held", SIZE, options.held_bytes_max),
     OPTION("statement-timeout", SECONDS, options.statement_timeout_ns),
     OPTION("idle-timeout", SECONDS, options.idle_timeout_ns),
+    OPTION("keep-alive", SECONDS, options.keep_alive_timeout_ns),
     OPTION("transaction-timeout", SECONDS, options.transaction_timeout_ns),
     OPTION("stale-timeout", SECONDS, options.stale_timeout_ns),
     OPTION("stream-timeout", SECONDS, options.stream_timeout_ns),

@@ -47,6 +47,7 @@ options_complete(ServerOptions *options)
     default_u64(&options->response_bytes_max, (u64)64 << 20);
     default_u64(&options->idle_timeout_ns, 3600 * RT_NS_PER_S);
     default_u64(&options->transaction_timeout_ns, 300 * RT_NS_PER_S);
+    default_u64(&options->keep_alive_timeout_ns, 75 * RT_NS_PER_S);
     default_u64(&options->stale_timeout_ns, 5 * RT_NS_PER_S);
     default_u64(&options->write_timeout_ns, 30 * RT_NS_PER_S);
     default_u64(&options->busy_timeout_ns, 5 * RT_NS_PER_S);

@@ -38,6 +38,7 @@ typedef struct ServerOptions {
     u64 held_bytes_max;             /* The same in all: a quarter of the memory. */
     u64 statement_timeout_ns;       /* 0: none */
     u64 idle_timeout_ns;            /* Without a request: 1 hour. */
+    u64 keep_alive_timeout_ns;      /* The same for HTTP: 75 s. */
     u64 transaction_timeout_ns;     /* Without a request inside a transaction: 5 minutes. */
     u64 stale_timeout_ns;           /* An idle transaction that somebody waits for: 5 s. */
     u64 stream_timeout_ns;          /* A Hrana stream over HTTP without a request: 10 s. */

@@ -116,7 +116,8 @@ def main():
     parser.add_argument("--busy", type=int, default=200)
     options = parser.parse_args()
     failures, memory = [], []
-    with tempfile.TemporaryDirectory() as folder, Server(options.weftd, os.path.join(folder, "a.weft")) as server:
+    with tempfile.TemporaryDirectory() as folder, \
+            Server(options.weftd, os.path.join(folder, "a.weft"), "--keep-alive", "7200", "--idle-timeout", "7200") as server:
         with server.connect() as c:
             c.run("CREATE TABLE t(id INTEGER PRIMARY KEY, v TEXT)")
             c.call(q=STEP, rows=[[f"value {i}"] for i in range(1000)])

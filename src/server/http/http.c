@@ -9,7 +9,6 @@
 #include "rt/time.h"
 #include "value/json.h"
 
-#define KEEP_ALIVE_NS    (75 * RT_NS_PER_S)
 #define BODY_BYTES_PER_S 4096 /* What a slow client has to manage. */
 #define INLINE_BODY_MAX  ((size_t)16 << 10)
 
@@ -197,7 +196,10 @@ static u64
 http_wait_ns(const Conn *conn)
 {
     const Http *http = conn->http;
-    if (http == NULL) return MIN_OF(KEEP_ALIVE_NS, conn->server->options.idle_timeout_ns);
+    if (http == NULL) {
+        const ServerOptions *options = &conn->server->options;
+        return MIN_OF(options->keep_alive_timeout_ns, options->idle_timeout_ns);
+    }
     u64 got = http->body.bytes + conn->in.bytes - conn->in_at;
     u64 may_ns = conn->server->options.request_timeout_ns + got / BODY_BYTES_PER_S * RT_NS_PER_S;
     u64 took_ns = rt_now_ns() - conn->wait_since_ns;
