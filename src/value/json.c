@@ -23,7 +23,7 @@ typedef struct Reader {
     Arena *arena;
     Open *open, *spare; /* `spare`: closed ones, used again. */
     JsonError *error;
-    bool copy_text;
+    bool copy_text, mend;
     u32 depth, depth_max;
     u32 nodes, nodes_max;
 } Reader;
@@ -79,7 +79,7 @@ hex4(const u8 *p, const u8 *end)
 
 /* The escape at *p (behind the backslash), as UTF-8 at `to`; returns where `to` ends, or NULL. */
 static u8 *
-read_escape(const u8 **p, const u8 *end, u8 *to)
+read_escape(const u8 **p, const u8 *end, bool mend, u8 *to)
 {
     static const char from[] = "\"\\/bfnrt", plain[] = "\"\\/\b\f\n\r\t";
     if (*p >= end) return NULL;
@@ -91,14 +91,16 @@ read_escape(const u8 **p, const u8 *end, u8 *to)
     }
     if (c != 'u') return NULL;
     i32 unit = hex4(*p, end);
-    if (unit < 0 || (unit >= 0xDC00 && unit <= 0xDFFF)) return NULL;
+    if (unit < 0) return NULL;
     *p += 4;
-    if (unit >= 0xD800 && unit <= 0xDBFF) {
-        if (end - *p < 6 || (*p)[0] != '\\' || (*p)[1] != 'u') return NULL;
-        i32 low = hex4(*p + 2, end);
-        if (low < 0xDC00 || low > 0xDFFF) return NULL;
-        *p += 6;
-        unit = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
+    if (unit >= 0xD800 && unit <= 0xDFFF) {
+        i32 low = -1;
+        if (unit < 0xDC00 && end - *p >= 6 && (*p)[0] == '\\' && (*p)[1] == 'u')
+            low = hex4(*p + 2, end);
+        bool whole = low >= 0xDC00 && low <= 0xDFFF;
+        if (!whole && !mend) return NULL;
+        if (whole) *p += 6;
+        unit = whole ? 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00) : 0xFFFD;
     }
     return to + utf8_put(to, (u32)unit);
 }
@@ -147,7 +149,7 @@ read_string(Reader *reader, Slice *text_out)
             continue;
         }
         const u8 *escape = p++;
-        to = read_escape(&p, quote, to);
+        to = read_escape(&p, quote, reader->mend, to);
         if (to == NULL) return bad(reader, escape, "bad escape in string");
     }
     *to = 0;
@@ -328,6 +330,7 @@ json_parse(Slice text, const JsonLimits *limits, bool copy_text, Arena *arena, J
         if (limits->depth_max != 0) reader.depth_max = limits->depth_max;
         if (limits->bytes_max != 0) bytes_max = MIN_OF(limits->bytes_max, bytes_max);
         reader.nodes_max = limits->nodes_max;
+        reader.mend = limits->mend;
     }
     if (text.bytes > bytes_max) return fail(&reader, ERR_LIMIT, text.p, "text too long");
 

@@ -38,6 +38,7 @@ typedef struct JsonLimits {
     u32 depth_max; /* Nesting of arrays and objects; 0: 1000. */
     u32 nodes_max; /* Values in the whole text; 0: no limit. */
     u64 bytes_max; /* Length of the text; 0: U32_MAX. */
+    bool mend;     /* \u escapes of half a character are U+FFFD, not a mistake. */
 } JsonLimits;
 
 typedef struct JsonError {

@@ -323,7 +323,7 @@ request_read(const JsonNode *node, bool with_ids, Arena *arena, HranaRequest *re
 Err
 hrana__json_parse(Slice text, Arena *arena, const JsonNode **root_out, HranaError *error)
 {
-    JsonLimits limits = {.depth_max = 4 * HRANA_NESTING_MAX, .nodes_max = NODES_MAX};
+    JsonLimits limits = {.depth_max = 4 * HRANA_NESTING_MAX, .nodes_max = NODES_MAX, .mend = true};
     JsonError where = {0};
     JsonNode *root = NULL;
     *root_out = NULL;

@@ -100,6 +100,16 @@ stream_drop(Work *work)
     work->stream = NULL;
 }
 
+/* A request that breaks the protocol: its client gives the stream up, so its transaction goes now.
+ */
+static void
+stream_give_up(Work *work, const HranaBody *body, const ServedDb *db, bool read_only)
+{
+    if (body->has_baton &&
+        stream__find(work->server, body->baton, db, read_only, &work->stream) == BATON_OK)
+        stream_drop(work);
+}
+
 /* ---- pipeline ---- */
 
 /* Field of StreamResponse. */
@@ -248,17 +258,19 @@ void
 hrana__http_pipeline(Conn *conn, ServedDb *db, bool read_only, u32 version, bool is_pb)
 {
     Work work;
-    HranaBody body;
+    HranaBody body = {0};
     Slice bytes = conn->http->body_slice;
     work_begin(&work, conn, is_pb, version);
     Err err = is_pb ? hrana__pb_pipeline(bytes, &work.arena, &body, &work.error)
                     : hrana__json_pipeline(bytes, &work.arena, &body, &work.error);
     for (u32 i = 0; err == OK && i < body.request_count; i++)
         err = hrana__check_request(&body.request[i], version, &work.error);
-    if (err != OK)
+    if (err != OK) {
+        stream_give_up(&work, &body, db, read_only);
         reply_bad(&work, err);
-    else if (stream_take(&work, &body, db, read_only))
+    } else if (stream_take(&work, &body, db, read_only)) {
         pipeline_run(&work, &body);
+    }
     work_end(&work);
 }
 
@@ -347,13 +359,14 @@ void
 hrana__http_cursor(Conn *conn, ServedDb *db, bool read_only, bool is_pb)
 {
     Work work;
-    HranaBody body;
+    HranaBody body = {0};
     Slice bytes = conn->http->body_slice;
     work_begin(&work, conn, is_pb, 3);
     Err err = is_pb ? hrana__pb_cursor(bytes, &work.arena, &body, &work.error)
                     : hrana__json_cursor(bytes, &work.arena, &body, &work.error);
     if (err == OK) err = hrana__check_batch(&body.batch, 3, &work.error);
     if (err != OK) {
+        stream_give_up(&work, &body, db, read_only);
         reply_bad(&work, err);
     } else if (stream_take(&work, &body, db, read_only)) {
         err = hrana__resolve_batch(&body.batch, &work.stream->store, &work.arena, &work.error);

@@ -430,9 +430,9 @@ planted_bugs_are_found(void **state)
 {
     (void)state;
 #ifdef WEFT_CHECK
-    assert_int_not_equal(plant_find(201, 20), 0);
-    assert_int_not_equal(plant_find(203, 20), 0);
-    assert_int_not_equal(plant_find(205, 20), 0);
+    assert_int_not_equal(plant_find(201, 300), 0);
+    assert_int_not_equal(plant_find(203, 300), 0);
+    assert_int_not_equal(plant_find(205, 300), 0);
 #endif
 }
 

@@ -249,6 +249,30 @@ every_allocation_failure_is_survived(void **state)
     }
 }
 
+static void
+halves_of_characters_are_mended_on_request(void **state)
+{
+    (void)state;
+    static const char *const texts[][2] = {{"\"\\ud800\"", "\xEF\xBF\xBD"},
+                                           {"\"\\udc00x\"", "\xEF\xBF\xBDx"},
+                                           {"\"\\ud800\\u0041\"", "\xEF\xBF\xBD"
+                                                                  "A"},
+                                           {"\"\\ud800\\ud800\"", "\xEF\xBF\xBD\xEF\xBF\xBD"},
+                                           {"\"\\ud83e\\udd86\"", "\xF0\x9F\xA6\x86"}};
+    JsonLimits mend = {.mend = true};
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        Arena arena;
+        JsonNode *root = NULL;
+        Slice text = SLICE(texts[i][0], strlen(texts[i][0]));
+        arena_init(&arena, NULL);
+        assert_int_equal(json_parse(text, &mend, true, &arena, &root, NULL), OK);
+        assert_true(slice_equal(root->u.text, SLICE(texts[i][1], strlen(texts[i][1]))));
+        Err strict = json_parse(text, NULL, true, &arena, &root, NULL);
+        assert_int_equal(strict, i + 1 < COUNT_OF(texts) ? ERR_SQL : OK);
+        arena_free(&arena);
+    }
+}
+
 /* Whatever fails, what follows a node may be written as if nothing had. */
 static void
 a_node_that_fails_leaves_the_writer_whole(void **state)
@@ -327,6 +351,7 @@ main(void)
         cmocka_unit_test(the_writer_sets_commas_and_mends_utf8),
         cmocka_unit_test(random_trees_round_trip),
         cmocka_unit_test(every_allocation_failure_is_survived),
+        cmocka_unit_test(halves_of_characters_are_mended_on_request),
         cmocka_unit_test(a_node_that_fails_leaves_the_writer_whole),
         cmocka_unit_test(base64_round_trips_and_refuses),
     };
