@@ -212,6 +212,16 @@ mem_strdup(const char *text)
     return mem_strndup(text, strlen(text));
 }
 
+/* The account that refused may be gone when somebody asks. */
+static void
+note_refusal(MemAccount *account, const MemAccount *refuser)
+{
+    for (MemAccount *a = account; a != NULL; a = a->parent) {
+        atomic_store_explicit(&a->refused_cap_bytes, refuser->cap_bytes, memory_order_relaxed);
+        atomic_store_explicit(&a->refused_by, refuser->name, memory_order_relaxed);
+    }
+}
+
 Err
 mem_account_charge(MemAccount *account, u64 bytes)
 {
@@ -220,8 +230,10 @@ mem_account_charge(MemAccount *account, u64 bytes)
         if (UNLIKELY(a->cap_bytes != 0 && used > a->cap_bytes)) {
             for (MemAccount *undo = account;; undo = undo->parent) {
                 atomic_fetch_sub_explicit(&undo->used_bytes, bytes, memory_order_relaxed);
-                if (undo == a) return ERR_NOMEM;
+                if (undo == a) break;
             }
+            note_refusal(account, a);
+            return ERR_NOMEM;
         }
         u64 peak = atomic_load_explicit(&a->peak_bytes, memory_order_relaxed);
         while (used > peak &&
@@ -230,6 +242,13 @@ mem_account_charge(MemAccount *account, u64 bytes)
         }
     }
     return OK;
+}
+
+const char *
+mem_account_refused(MemAccount *account, u64 *cap_out)
+{
+    *cap_out = atomic_load_explicit(&account->refused_cap_bytes, memory_order_relaxed);
+    return atomic_exchange_explicit(&account->refused_by, NULL, memory_order_relaxed);
 }
 
 void

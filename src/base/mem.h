@@ -57,11 +57,16 @@ typedef struct MemAccount {
     const char *name;
     _Atomic u64 used_bytes;
     _Atomic u64 peak_bytes;
-    u64 cap_bytes; /* 0: no cap. */
+    _Atomic u64 cap_bytes;            /* 0: no cap. */
+    _Atomic(const char *) refused_by; /* See mem_account_refused(). */
+    _Atomic u64 refused_cap_bytes;
 } MemAccount;
 
 MUST_CHECK Err mem_account_charge(MemAccount *account, u64 bytes);
 void mem_account_release(MemAccount *account, u64 bytes);
+/* Whose cap the last charge in this account or below it that failed met: the name of that account
+   and its cap.  NULL: none failed since the last question. */
+const char *mem_account_refused(MemAccount *account, u64 *cap_out);
 
 /*
  * Arena: allocations that die together.  Chunks come from mem_alloc and are charged to `account`

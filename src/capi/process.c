@@ -276,12 +276,25 @@ set_limit(i64 *limit, sqlite3_int64 bytes, i64 *other, bool other_is_cap)
     return former;
 }
 
+/* The cap of the engine's memory is the hard limit; PRAGMA hard_heap_limit sets it too. */
+static MemAccount *
+hard_limit_look(CapiProcess *process)
+{
+    MemAccount *account = rt_process_account(rt_process_default());
+    process->hard_heap_limit = (i64)account->cap_bytes;
+    if (process->hard_heap_limit > 0 &&
+        (process->soft_heap_limit == 0 || process->soft_heap_limit > process->hard_heap_limit))
+        process->soft_heap_limit = process->hard_heap_limit;
+    return account;
+}
+
 sqlite3_int64
 sqlite3_soft_heap_limit64(sqlite3_int64 bytes)
 {
     CapiProcess *process = capi__process();
     if (process == NULL) return -1;
     rt_mutex_lock(&process->mutex);
+    (void)hard_limit_look(process);
     sqlite3_int64 former = set_limit(&process->soft_heap_limit, bytes, &process->hard_heap_limit,
                                      true);
     rt_mutex_unlock(&process->mutex);
@@ -300,10 +313,11 @@ sqlite3_hard_heap_limit64(sqlite3_int64 bytes)
     CapiProcess *process = capi__process();
     if (process == NULL) return -1;
     rt_mutex_lock(&process->mutex);
+    MemAccount *account = hard_limit_look(process);
     sqlite3_int64 former = set_limit(&process->hard_heap_limit, bytes, &process->soft_heap_limit,
                                      false);
     /* The engine's accounts fail with "out of memory" beyond their cap. */
-    rt_process_account(rt_process_default())->cap_bytes = (u64)process->hard_heap_limit;
+    account->cap_bytes = (u64)process->hard_heap_limit;
     rt_mutex_unlock(&process->mutex);
     return former;
 }

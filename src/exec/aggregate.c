@@ -53,7 +53,7 @@ Err
 exec__aggs_open(Exec *exec, Aggs *aggs, const PlanAgg *plan, u32 count)
 {
     *aggs = (Aggs){.exec = exec};
-    arena_init(&aggs->states, exec->env->account);
+    arena_init(&aggs->states, exec->account);
     aggs->agg = ARENA_NEW_ARRAY(&exec->arena, Agg, MAX_OF(count, 1u));
     if (aggs->agg == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     for (u32 i = 0; i < count; i++) {

@@ -104,7 +104,7 @@ open_parts(Exec *exec)
 }
 
 static Err
-exec_new(const Plan *plan, const ExecEnv *env, Exec **exec_out, ErrMsg *msg)
+exec_new(const Plan *plan, const ExecEnv *env, Exec *parent, Exec **exec_out, ErrMsg *msg)
 {
     *exec_out = NULL;
     Exec *exec = MEM_NEW(Exec);
@@ -113,18 +113,23 @@ exec_new(const Plan *plan, const ExecEnv *env, Exec **exec_out, ErrMsg *msg)
     exec->env = env;
     exec->want_max = plan->klass == PLAN_VOLATILE ? 1 : BATCH_ROWS_MAX;
     exec->hash_seed = rt_process_hash_seed(rt_process());
-    arena_init_pooled(&exec->arena, env->account, env->pool);
-    arena_init_pooled(&exec->run_arena, env->account, env->pool);
-    arena_init_pooled(&exec->row_arena, env->account, env->pool);
+    exec->parent = parent;
+    exec->depth = parent == NULL ? 0 : parent->depth + 1;
+    exec->account = parent == NULL ? &exec->own_account : parent->account;
+    exec->own_account = (MemAccount){
+        .parent = env->account, .name = "statement", .cap_bytes = env->statement_bytes_max};
+    arena_init_pooled(&exec->arena, exec->account, env->pool);
+    arena_init_pooled(&exec->run_arena, exec->account, env->pool);
+    arena_init_pooled(&exec->row_arena, exec->account, env->pool);
     *exec_out = exec;
     return OK;
 }
 
-Err
-exec_open(const Plan *plan, const ExecEnv *env, Exec **exec_out, ErrMsg *msg)
+static Err
+open_with(const Plan *plan, const ExecEnv *env, Exec *parent, Exec **exec_out, ErrMsg *msg)
 {
     ASSERT(env->func != NULL);
-    Err err = exec_new(plan, env, exec_out, msg);
+    Err err = exec_new(plan, env, parent, exec_out, msg);
     if (err != OK) return err;
     err = open_parts(*exec_out);
     if (err == OK) return OK;
@@ -132,6 +137,12 @@ exec_open(const Plan *plan, const ExecEnv *env, Exec **exec_out, ErrMsg *msg)
     exec_close(*exec_out);
     *exec_out = NULL;
     return err;
+}
+
+Err
+exec_open(const Plan *plan, const ExecEnv *env, Exec **exec_out, ErrMsg *msg)
+{
+    return open_with(plan, env, NULL, exec_out, msg);
 }
 
 void
@@ -173,11 +184,7 @@ exec_plan_reads_nothing(const Plan *plan)
 Err
 exec__open_child(Exec *parent, const Plan *body, Exec **child_out)
 {
-    Err err = exec_open(body, parent->env, child_out, &parent->msg);
-    if (err != OK) return err;
-    (*child_out)->parent = parent;
-    (*child_out)->depth = parent->depth + 1;
-    return OK;
+    return open_with(body, parent->env, parent, child_out, &parent->msg);
 }
 
 Err
@@ -206,6 +213,7 @@ exec_start(Exec *exec, StoreTxn *const *txn_by_database, const Cell *params, u32
         }
         exec->param = exec->param_own;
     }
+    exec->own_account.cap_bytes = exec->env->statement_bytes_max;
     exec->run_no++;
     exec->bind_no++;
     exec->running = true;

@@ -61,7 +61,8 @@ typedef struct ExecHooks {
 typedef struct ExecEnv {
     const FuncEnv *func;     /* Never NULL. */
     const ExecHooks *hooks;  /* May be NULL. */
-    MemAccount *account;     /* Charged for all memory of the statement; may be NULL. */
+    MemAccount *account;     /* Stands above the accounts of statements; may be NULL. */
+    u64 statement_bytes_max; /* Of one statement, with its triggers; 0: no cap of its own. */
     ArenaPool *pool;         /* Where its arenas have their first chunks from; may be NULL. */
     u64 memory_budget_bytes; /* Sorts and hash tables spill beyond it; 0: 64 MB. */
     struct RtDir *spill_dir; /* NULL: the system's place for temporary files. */

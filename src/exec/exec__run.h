@@ -45,9 +45,11 @@ struct Exec {
     Exec *parent; /* The statement whose trigger this one is; NULL: a statement of its own. */
     u32 depth;    /* Triggers deep. */
 
-    Arena arena;     /* From open to close: programs, node states. */
-    Arena run_arena; /* From start to start: values computed once a run. */
-    Arena row_arena; /* Results of exec__eval() for the row at hand. */
+    MemAccount *account;    /* Of the statement: own_account of the one without a parent. */
+    MemAccount own_account; /* Above it: env->account. */
+    Arena arena;            /* From open to close: programs, node states. */
+    Arena run_arena;        /* From start to start: values computed once a run. */
+    Arena row_arena;        /* Results of exec__eval() for the row at hand. */
     ErrMsg msg;
     u64 hash_seed;
     Spill spill;

@@ -17,7 +17,7 @@ Err
 exec__keymaker_init(Exec *exec, KeyMaker *maker, const Collation *const *collation, u32 columns)
 {
     *maker = (KeyMaker){.columns = columns};
-    arena_init(&maker->arena, exec->env->account);
+    arena_init(&maker->arena, exec->account);
     maker->column = ARENA_NEW_ARRAY(&exec->arena, KeyColumn, MAX_OF(columns, 1u));
     maker->host = ARENA_NEW_ARRAY(&exec->arena, HostClasses *, MAX_OF(columns, 1u));
     if (maker->column == NULL || maker->host == NULL) return ERR_NOMEM;
@@ -132,8 +132,8 @@ exec__key_make(KeyMaker *maker, const Cell *cells, Slice *key_out)
 void
 exec__keyset_init(Exec *exec, KeySet *set)
 {
-    *set = (KeySet){.account = exec->env->account, .seed = exec->hash_seed};
-    arena_init(&set->bytes, exec->env->account);
+    *set = (KeySet){.account = exec->account, .seed = exec->hash_seed};
+    arena_init(&set->bytes, exec->account);
 }
 
 void

@@ -29,7 +29,7 @@ exec__node_new(Exec *exec, const PlanNode *plan, const NodeOps *ops, size_t byte
     if (node->out.col == NULL || node->buffer == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     size_t rows = OUT_BYTES_MAX / (sizeof(Cell) * columns);
     node->rows_max = (u32)MIN_OF(MAX_OF(rows, (size_t)OUT_ROWS_MIN), (size_t)BATCH_ROWS_MAX);
-    arena_init(&node->bytes, exec->env->account);
+    arena_init(&node->bytes, exec->account);
     *node_out = node;
     return OK;
 }

@@ -430,7 +430,7 @@ exec__group_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     Group *group = (Group *)*node_out;
     u32 keys = plan->u.group.key_count, bare = plan->u.group.bare_count;
     exec__keyset_init(exec, &group->keys);
-    arena_init(&group->kept, exec->env->account);
+    arena_init(&group->kept, exec->account);
     exec__rowbuf_init(exec, &group->groups, keys + bare + 1);
     group->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->input->columns, 1u));
     group->key_cell = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(keys, 1u));

@@ -720,7 +720,7 @@ exec__hash_join_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     exec__spill_enlist(exec); /* And the sort of a build side that goes to a file. */
     exec__rowbuf_init(exec, &join->rows, join->build_columns);
     exec__keyset_init(exec, &join->keys);
-    arena_init(&join->kept, exec->env->account);
+    arena_init(&join->kept, exec->account);
     join->row = ARENA_NEW_ARRAY(&exec->arena, Cell,
                                 MAX_OF(join->probe_columns + join->build_columns, 1u));
     join->key = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(keys, 1u));

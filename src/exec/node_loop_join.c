@@ -250,7 +250,7 @@ exec__loop_join_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     }
     join->outer_columns = plan->input->columns;
     join->single = is_single(plan->right);
-    arena_init(&join->kept, exec->env->account);
+    arena_init(&join->kept, exec->account);
     join->row = ARENA_NEW_ARRAY(&exec->arena, Cell,
                                 MAX_OF(plan->input->columns + plan->right->columns, 1u));
     if (join->row == NULL) return exec__fail(exec, ERR_NOMEM, NULL);

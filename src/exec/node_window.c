@@ -364,9 +364,9 @@ exec__window_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     Win *win = (Win *)*node_out;
     win->plan = plan->u.window;
     win->by_batch = true;
-    arena_init(&win->results, exec->env->account);
-    arena_init(&win->results_spare, exec->env->account);
-    arena_init(&win->scratch, exec->env->account);
+    arena_init(&win->results, exec->account);
+    arena_init(&win->results_spare, exec->account);
+    arena_init(&win->scratch, exec->account);
     win->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->input->columns, 1u));
     win->frame = ARENA_NEW_ARRAY(&exec->arena, WinFrame, MAX_OF(win->plan->frame_count, 1u));
     win->saved = ARENA_NEW_ARRAY(&exec->arena, WinSaved, MAX_OF(win->plan->frame_count, 1u));

@@ -6,8 +6,8 @@
 void
 exec__rowbuf_init(Exec *exec, RowBuf *rows, u32 columns)
 {
-    *rows = (RowBuf){.columns = columns, .account = exec->env->account};
-    arena_init(&rows->bytes, exec->env->account);
+    *rows = (RowBuf){.columns = columns, .account = exec->account};
+    arena_init(&rows->bytes, exec->account);
 }
 
 void

@@ -528,7 +528,7 @@ exec__scan_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     Err err = exec__node_new(exec, plan, &scan_ops, sizeof(Scan), node_out);
     if (err != OK) return err;
     Scan *scan = (Scan *)*node_out;
-    arena_init(&scan->bounds, exec->env->account);
+    arena_init(&scan->bounds, exec->account);
     scan->row = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(plan->columns, 1u));
     u32 parts = MAX_OF(ps->eq_count, 1u);
     scan->eq_value = ARENA_NEW_ARRAY(&exec->arena, Cell, parts);

@@ -118,7 +118,7 @@ Err
 exec__args_open(Exec *exec, const PlanScanArg *plan, u32 count, ScanArgs *args)
 {
     Err err = OK;
-    arena_init(&args->bytes, exec->env->account);
+    arena_init(&args->bytes, exec->account);
     args->value = ARENA_NEW_ARRAY(&exec->arena, Cell, MAX_OF(count, 1u));
     args->arg = ARENA_NEW_ARRAY(&exec->arena, ScanArg, MAX_OF(count, 1u));
     if (args->arg == NULL || args->value == NULL) return exec__fail(exec, ERR_NOMEM, NULL);

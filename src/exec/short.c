@@ -216,7 +216,7 @@ exec__short_open(Exec *exec, const PlanNode *root, bool first_only, Cell *row,
     if (chain->stage == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
     chain->group_at = U32_MAX;
     chain->first_only = first_only;
-    arena_init(&chain->bytes, exec->env->account);
+    arena_init(&chain->bytes, exec->account);
     Err err = chain_build(exec, chain, root, row);
     if (err != OK) return err;
     ASSERT(chain->stage_count <= (u32)stages);

@@ -52,7 +52,7 @@ Err
 exec__file_begin(Exec *exec, SortedFile *file, u64 records)
 {
     *file = (SortedFile){.seed = exec->hash_seed};
-    arena_init(&file->bytes, exec->env->account);
+    arena_init(&file->bytes, exec->account);
     file->writer.run = &file->run;
     file->bloom_words = records * BLOOM_BITS / 64 + 1;
     file->bloom = ARENA_NEW_ARRAY(&file->bytes, u64, file->bloom_words);

@@ -54,8 +54,8 @@ exec__sorter_init(Exec *exec, Sorter *sorter, const PlanSortKey *key, u32 key_co
     exec__rowbuf_init(exec, &sorter->keys, key_count);
     exec__rowbuf_init(exec, &sorter->spare, row_columns);
     exec__rowbuf_init(exec, &sorter->spare_keys, key_count);
-    arena_init(&sorter->key_bytes, exec->env->account);
-    arena_init(&sorter->spare_bytes, exec->env->account);
+    arena_init(&sorter->key_bytes, exec->account);
+    arena_init(&sorter->spare_bytes, exec->account);
     sorter->key = ARENA_NEW_ARRAY(&exec->arena, KeyColumn, MAX_OF(key_count, 1u));
     if (sorter->key == NULL) return ERR_NOMEM;
     bool by_cells = false;

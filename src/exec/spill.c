@@ -139,7 +139,7 @@ buffer_reserve(Exec *exec, Buf *buf, size_t bytes)
 {
     if (bytes <= buf->capacity) return OK;
     size_t before = buf->capacity;
-    MemAccount *account = exec->env->account;
+    MemAccount *account = exec->account;
     Err err = buf_reserve(buf, bytes - buf->bytes);
     if (err != OK || account == NULL) return err;
     err = mem_account_charge(account, buf->capacity - before);
@@ -152,7 +152,7 @@ buffer_reserve(Exec *exec, Buf *buf, size_t bytes)
 static void
 buffer_free(Exec *exec, Buf *buf)
 {
-    if (exec->env->account != NULL) mem_account_release(exec->env->account, buf->capacity);
+    if (exec->account != NULL) mem_account_release(exec->account, buf->capacity);
     buf_free(buf);
 }
 

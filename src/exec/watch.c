@@ -249,7 +249,7 @@ Err
 exec__watch_open(Exec *exec, RegWatch *watch, const PlanNode *root)
 {
     *watch = (RegWatch){0};
-    arena_init(&watch->bytes, exec->env->account);
+    arena_init(&watch->bytes, exec->account);
     size_t regs = MAX_OF(exec->plan->reg_count, 1u);
     size_t materials = MAX_OF(exec->plan->material_count, 1u);
     u8 *bits = mem_alloc_zeroed(2 * regs + materials);

@@ -8,9 +8,9 @@
 Err
 exec__win_rows_open(Exec *exec, WinRows *rows, u32 columns, bool copies)
 {
-    *rows = (WinRows){.columns = columns, .copies = copies, .account = exec->env->account};
-    arena_init(&rows->bytes, exec->env->account);
-    arena_init(&rows->spare, exec->env->account);
+    *rows = (WinRows){.columns = columns, .copies = copies, .account = exec->account};
+    arena_init(&rows->bytes, exec->account);
+    arena_init(&rows->spare, exec->account);
     rows->cell = ARENA_NEW_ARRAY(&exec->arena, Cell *, MAX_OF(columns, 1u));
     return rows->cell != NULL ? OK : ERR_NOMEM;
 }

@@ -42,6 +42,9 @@ static const char usage_text[] =
     "  --max-body BYTES          longest HTTP body or WebSocket message; default 64M\n"
     "  --max-response BYTES      rows held back for one answer; default 64M\n"
     "  --max-held BYTES          the same in all; default a quarter of the memory\n"
+    "  --max-memory BYTES        for all statements; default 60 % of the memory\n"
+    "  --max-database-memory, --max-session-memory, --max-statement-memory BYTES\n"
+    "                            the same for those of one database, a session, one statement\n"
     "  --statement-timeout S     end statements that run longer; default 0: never\n"
     "  --idle-timeout S          end connections without requests; default 3600\n"
     "  --keep-alive S            the same for an HTTP connection; default 75\n"
@@ -184,6 +187,10 @@ static const struct {
     OPTION("max-body", SIZE, options.body_bytes_max),
     OPTION("max-response", SIZE, options.response_bytes_max),
     OPTION("max-held", SIZE, options.held_bytes_max),
+    OPTION("max-memory", SIZE, options.memory_bytes_max),
+    OPTION("max-database-memory", SIZE, options.database_memory_bytes_max),
+    OPTION("max-session-memory", SIZE, options.session_memory_bytes_max),
+    OPTION("max-statement-memory", SIZE, options.statement_memory_bytes_max),
     OPTION("statement-timeout", SECONDS, options.statement_timeout_ns),
     OPTION("idle-timeout", SECONDS, options.idle_timeout_ns),
     OPTION("keep-alive", SECONDS, options.keep_alive_timeout_ns),

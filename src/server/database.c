@@ -48,6 +48,9 @@ session_options(const Server *server, bool create)
         .level = STORE_SNAPSHOT,
         .busy_timeout_ns = server->options.busy_timeout_ns,
         .pool_bytes = server->options.pool_bytes,
+        .database_bytes_max = server->options.database_memory_bytes_max,
+        .session_bytes_max = server->options.session_memory_bytes_max,
+        .statement_bytes_max = server->options.statement_memory_bytes_max,
     };
 }
 

@@ -388,6 +388,8 @@ server_start(RtProcess *process, const ServerOptions *options, Server **server_o
     server->options = *options;
     server->started_ns = rt_now_ns();
     options_complete(&server->options);
+    if (options->memory_bytes_max != 0)
+        rt_process_account(process)->cap_bytes = options->memory_bytes_max;
 
     Err err = parts_open(server, msg);
     if (err == OK) {

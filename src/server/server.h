@@ -36,17 +36,21 @@ typedef struct ServerOptions {
     u64 body_bytes_max;             /* An HTTP body or WebSocket message: 64 MiB. */
     u64 response_bytes_max;         /* Rows held back for one answer: 64 MiB. */
     u64 held_bytes_max;             /* The same in all: a quarter of the memory. */
-    u64 statement_timeout_ns;       /* 0: none */
-    u64 idle_timeout_ns;            /* Without a request: 1 hour. */
-    u64 keep_alive_timeout_ns;      /* The same for HTTP: 75 s. */
-    u64 transaction_timeout_ns;     /* Without a request inside a transaction: 5 minutes. */
-    u64 stale_timeout_ns;           /* An idle transaction that somebody waits for: 5 s. */
-    u64 stream_timeout_ns;          /* A Hrana stream over HTTP without a request: 10 s. */
-    u64 request_timeout_ns;         /* For a head or body to arrive: 30 s. */
-    u64 write_timeout_ns;           /* A client that does not read: 30 s. */
-    u64 busy_timeout_ns;            /* Longest wait for a row: 5 s. */
-    u64 database_timeout_ns;        /* In a directory: close one without clients: 5 minutes. */
-    u64 slow_ns;                    /* Statements that took longer are logged; 0: none. */
+    u64 memory_bytes_max;           /* For all statements: 60 % of the memory. */
+    u64 database_memory_bytes_max;  /* For those of one database, a session, one statement; 0: no */
+    u64 session_memory_bytes_max;   /* cap of their own. */
+    u64 statement_memory_bytes_max;
+    u64 statement_timeout_ns;   /* 0: none */
+    u64 idle_timeout_ns;        /* Without a request: 1 hour. */
+    u64 keep_alive_timeout_ns;  /* The same for HTTP: 75 s. */
+    u64 transaction_timeout_ns; /* Without a request inside a transaction: 5 minutes. */
+    u64 stale_timeout_ns;       /* An idle transaction that somebody waits for: 5 s. */
+    u64 stream_timeout_ns;      /* A Hrana stream over HTTP without a request: 10 s. */
+    u64 request_timeout_ns;     /* For a head or body to arrive: 30 s. */
+    u64 write_timeout_ns;       /* A client that does not read: 30 s. */
+    u64 busy_timeout_ns;        /* Longest wait for a row: 5 s. */
+    u64 database_timeout_ns;    /* In a directory: close one without clients: 5 minutes. */
+    u64 slow_ns;                /* Statements that took longer are logged; 0: none. */
 } ServerOptions;
 
 typedef struct Server Server;

@@ -126,6 +126,7 @@ database__open(RtProcess *process, const char *path, const StoreOptions *options
     if (err == OK) {
         database->store = store;
         database->references = 1;
+        database->account = (MemAccount){.parent = rt_process_account(process), .name = "database"};
         database->next = registry->first;
         registry->first = database;
     }

@@ -69,6 +69,9 @@ Err pragma__journal_mode(PragmaCall *call);
 Err pragma__writers(PragmaCall *call);
 Err pragma__batch_rows(PragmaCall *call);
 Err pragma__memory_budget(PragmaCall *call);
+Err pragma__statement_memory(PragmaCall *call);
+Err pragma__session_memory(PragmaCall *call);
+Err pragma__hard_heap_limit(PragmaCall *call);
 Err pragma__plans(PragmaCall *call);
 Err pragma__trip_every(PragmaCall *call);
 /* Settings without a meaning here, remembered for who reads them. */

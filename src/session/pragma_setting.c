@@ -219,6 +219,47 @@ pragma__memory_budget(PragmaCall *call)
     return OK;
 }
 
+/* A cap may be lowered, and raised again up to what the session was opened with; 0: none. */
+static u64
+cap_from(const PragmaCall *call, u64 ceiling)
+{
+    i64 bytes = pragma__value_number(call->value);
+    if (bytes <= 0 || (ceiling != 0 && (u64)bytes > ceiling)) return ceiling;
+    return (u64)bytes;
+}
+
+/* Bytes that one statement may use. */
+Err
+pragma__statement_memory(PragmaCall *call)
+{
+    Session *session = call->session;
+    if (!call->has_value) return pragma__one_number(call, (i64)session->statement_bytes_max);
+    session->statement_bytes_max = cap_from(call, session->options.statement_bytes_max);
+    session->exec_env.statement_bytes_max = session->statement_bytes_max;
+    return OK;
+}
+
+/* Bytes that all statements of the session may use together. */
+Err
+pragma__session_memory(PragmaCall *call)
+{
+    Session *session = call->session;
+    if (!call->has_value) return pragma__one_number(call, (i64)session->account.cap_bytes);
+    session->account.cap_bytes = cap_from(call, session->options.session_bytes_max);
+    return OK;
+}
+
+/* Bytes of the whole process: only ever lowered.  SQLite: sqlite3_hard_heap_limit64(). */
+Err
+pragma__hard_heap_limit(PragmaCall *call)
+{
+    MemAccount *account = rt_process_account(call->session->process);
+    i64 bytes = call->has_value ? pragma__value_number(call->value) : 0;
+    if (bytes > 0 && (account->cap_bytes == 0 || (u64)bytes < account->cap_bytes))
+        account->cap_bytes = (u64)bytes;
+    return pragma__one_number(call, (i64)account->cap_bytes);
+}
+
 /* ---- for tests: results must not depend on these ---- */
 
 /* Rows asked of a statement's root at once; 0: growing. */

@@ -17,6 +17,9 @@ settings_are_new(const Session *session, const SessionOptions *options)
 {
     const SessionOptions *now = &session->options;
     if (now->single_writer != options->single_writer || now->sync != options->sync) return false;
+    if (now->statement_bytes_max != session->statement_bytes_max ||
+        now->session_bytes_max != session->account.cap_bytes)
+        return false;
     if (now->level != options->level || session->cache_size != -2000) return false;
     if (session->triggers_off || session->views_off) return false;
     const ExecEnv *env = &session->exec_env;
@@ -38,6 +41,9 @@ session_reuse(Session *session, const SessionOptions *options)
     if (session->db_count > 2 || session->db[1].database != NULL) return false;
     if (!settings_are_new(session, options)) return false;
     session->options = *options;
+    session->statement_bytes_max = options->statement_bytes_max;
+    session->exec_env.statement_bytes_max = options->statement_bytes_max;
+    session->account.cap_bytes = options->session_bytes_max;
     session->changes = session->total_changes = session->last_rowid = 0;
     session->level = options->level;
     session->level_pending = false;

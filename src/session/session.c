@@ -176,6 +176,10 @@ fill_environment(Session *session)
         .func = &session->func_env,
         .hooks = &session->hooks,
         .account = &session->account,
+        .statement_bytes_max = session->statement_bytes_max,
+        .memory_budget_bytes = session->exec_env.memory_budget_bytes,
+        .batch_rows = session->exec_env.batch_rows,
+        .trip_every = session->exec_env.trip_every,
         .pool = &session->chunks,
         .length_max = (u64)session->limit[0],
         .trigger_depth_max = (u32)session->limit[10],
@@ -224,7 +228,8 @@ session_open(RtProcess *process, const char *path, const SessionOptions *options
     session->db_count = 2;
     session->cache_size = -2000; /* SQLite's default. */
     session->error.sql_offset = -1;
-    session->account = (MemAccount){.parent = rt_process_account(process), .name = "session"};
+    session->account = (MemAccount){.name = "session", .cap_bytes = options->session_bytes_max};
+    session->statement_bytes_max = options->statement_bytes_max;
     rt_task_init(&session->task, process, "session");
     memcpy(session->limit, limit_defaults, sizeof(limit_defaults));
     fill_environment(session);
@@ -248,6 +253,8 @@ session_open(RtProcess *process, const char *path, const SessionOptions *options
         .verified_at = U64_MAX,
     };
     session->db[1] = (SessionDb){.name = "temp", .verified_at = U64_MAX};
+    session->account.parent = &database->account;
+    if (options->database_bytes_max != 0) database->account.cap_bytes = options->database_bytes_max;
     *session_out = session;
     return OK;
 }
@@ -393,7 +400,19 @@ session__fail(Session *session, Err err, ErrMsg *msg)
     } else {
         err_set(&session->error, err, "%s", err_text(err));
     }
+    if (UNLIKELY(err == ERR_NOMEM)) session__name_cap(session);
     return err;
+}
+
+void
+session__name_cap(Session *session)
+{
+    u64 cap_bytes;
+    const char *name = mem_account_refused(&session->account, &cap_bytes);
+    /* The process's cap is SQLite's hard heap limit, and that has SQLite's words. */
+    if (name == NULL || strcmp(name, "process") == 0) return;
+    err_set(&session->error, ERR_NOMEM, "out of memory: one %s may use %llu bytes", name,
+            (unsigned long long)cap_bytes);
 }
 
 Err

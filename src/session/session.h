@@ -35,6 +35,11 @@ typedef struct SessionOptions {
     u64 busy_timeout_ns;
     u64 pool_bytes;
     u32 page_bytes;
+    /* Memory for statements, in bytes; 0: no cap of its own.  Each lies within the next one and
+       within the process's; who would pass one gets ERR_NOMEM with a text that names it. */
+    u64 statement_bytes_max;
+    u64 session_bytes_max;
+    u64 database_bytes_max; /* Of all sessions on the main database: the last that is given. */
 } SessionOptions;
 
 /* On error nothing is left behind and `msg` says why. */

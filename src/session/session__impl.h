@@ -41,6 +41,7 @@ typedef struct Database {
     PlanEntry plans[PLANS_MAX];
     u64 plans_used;
     RtU64 plan_hits, plan_misses;
+    MemAccount account; /* Above those of the sessions whose main database it is. */
 } Database;
 
 MUST_CHECK Err database__open(struct RtProcess *process, const char *path,
@@ -149,6 +150,7 @@ struct Session {
     ExecEnv exec_env;
     ExecHooks hooks;
     MemAccount account;
+    u64 statement_bytes_max; /* From the options, or less. */
 
     /* Virtual tables (virtual.c). */
     SessionModule *modules;
@@ -218,6 +220,8 @@ struct Stmt {
 Err session__fail(Session *session, Err err, ErrMsg *msg);
 /* "unknown database" and the name as it was typed. */
 Err session__unknown_database(Session *session, const AstName *name);
+/* session->error is ERR_NOMEM: say whose cap was met, if it was one. */
+void session__name_cap(Session *session);
 Err session__store_error(Session *session, u32 database, Err err);
 void session__enter(Session *session, RtTask **previous_out);
 void session__leave(Session *session, RtTask *previous);

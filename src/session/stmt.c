@@ -438,6 +438,8 @@ start_planned(Stmt *stmt)
     err = begin_host_savepoint(stmt);
     if (err != OK) return err;
     session->exec_env.deferred_open = session->deferred_violations;
+    u64 cap_bytes;
+    (void)mem_account_refused(&session->account, &cap_bytes); /* Of statements before. */
     err = exec_start(stmt->exec, session->txn, stmt->param, stmt->param_count);
     if (err != OK) {
         ErrMsg copy = {.sql_offset = -1};
@@ -460,6 +462,7 @@ copy_exec_error(Stmt *stmt, Err err)
     err_set_at(&session->error, err, cause->sql_offset, "%s",
                cause->err == err ? err_message(cause) : err_text(err));
     session->error.host_code = cause->host_code;
+    if (UNLIKELY(err == ERR_NOMEM)) session__name_cap(session);
 }
 
 /* One exec_step, run again from a fresh snapshot when it lost before anything could be seen. */

@@ -301,6 +301,21 @@ def test_statement_timeout(t):
         same(c.query("SELECT 1"), [[1]])
 
 
+def test_memory_caps(t):
+    """Each level: the error names it, the connection goes on, and what was held is free again."""
+    large = "SELECT length(hex(zeroblob(3000000)))"
+    for option, text in (("--max-statement-memory", "one statement may use 2097152 bytes"),
+                         ("--max-session-memory", "one session may use 2097152 bytes"),
+                         ("--max-database-memory", "one database may use 2097152 bytes"),
+                         ("--max-memory", "out of memory")):
+        with Server(t.weftd, t.path(), option, "2M") as server, server.connect() as c:
+            for _ in range(3):
+                fails(lambda: c.query(large), "SQLITE_NOMEM", text)
+                same(c.query("SELECT length(hex(zeroblob(100000)))"), [[200000]])
+        with Server(t.weftd, t.path(), option, "64M") as server, server.connect() as c:
+            same(c.query(large), [[6000000]])
+
+
 def test_reset_ends_the_statement(t):
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
     with Server(t.weftd, t.path()) as server:

@@ -467,10 +467,41 @@ windows_over_rows_that_change(void **state)
     }
 }
 
+/* The limit and the pragma are one; what it refuses is SQLITE_NOMEM in SQLite's words. */
+static void
+the_hard_heap_limit(void **state)
+{
+    static const char sql[] = "SELECT length(hex(zeroblob(1000000)))";
+    (void)state;
+    sqlite3 *db = open_memory();
+    sqlite3_stmt *stmt;
+    assert_int_equal(sqlite3_hard_heap_limit64(-1), 0);
+    assert_int_equal(number(db, sql), 2000000);
+    sqlite3_int64 before = sqlite3_memory_used();
+    assert_int_equal(sqlite3_hard_heap_limit64(1 << 20), 0);
+    assert_int_equal(sqlite3_soft_heap_limit64(-1), 1 << 20);
+    assert_int_equal(number(db, "PRAGMA hard_heap_limit"), 1 << 20);
+    assert_int_equal(number(db, "PRAGMA hard_heap_limit = 900000"), 900000);
+    assert_int_equal(number(db, "PRAGMA hard_heap_limit = 1000000"), 900000); /* Only lower. */
+    assert_int_equal(sqlite3_hard_heap_limit64(-1), 900000);
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_NOMEM);
+    assert_string_equal(sqlite3_errmsg(db), "out of memory");
+    assert_int_equal(sqlite3_finalize(stmt), SQLITE_NOMEM);
+    assert_int_equal(number(db, "SELECT 1"), 1);
+    /* Finalized statements are kept a while, but not what they held. */
+    assert_true(sqlite3_memory_used() <= before + 100000);
+    assert_int_equal(sqlite3_hard_heap_limit64(0), 900000);
+    assert_int_equal(number(db, sql), 2000000);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    (void)sqlite3_soft_heap_limit64(0);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_hard_heap_limit),
         cmocka_unit_test(values_go_both_ways),
         cmocka_unit_test(a_mutex_is_had_when_asked_for),
         cmocka_unit_test(names_are_uris_unless_configured_otherwise),
