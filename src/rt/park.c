@@ -126,6 +126,7 @@ node_withdraw(RtProcess *process, RtWaiter *node)
         const void *key = atomic_load_explicit(&node->key, memory_order_relaxed);
         if (key == NULL) return false;
         RtBucket *bucket = bucket_of(process, key);
+        rt_yield_point();
         bucket_lock(bucket);
         /* A requeue may have moved the node to another bucket meanwhile. */
         bool is_here = atomic_load_explicit(&node->key, memory_order_relaxed) == key;

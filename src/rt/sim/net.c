@@ -252,6 +252,8 @@ accept_from(RtSimProcess *process, const RtIo *io)
     if (listener->is_shut) return -EINVAL;
     if (made == NULL) return -EAGAIN;
     if (rt__world_fault(NULL, RT_SIM_EMFILE)) return -EMFILE;
+    /* Another one came before it and is gone again. */
+    if (rt__world_fault(NULL, RT_SIM_NET_RESET)) return -ECONNABORTED;
     listener->queue = made->queue_next;
     made->process = process;
     process->open_sockets++;

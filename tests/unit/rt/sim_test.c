@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "drill.h"
 #include "rt/net.h"
 #include "rt/sim/sim.h"
 #include "rt/time.h"
@@ -182,6 +183,15 @@ server_life(RtSimHost *host, Model *model, u32 number, bool is_last)
     rt_sim_trace("life over", by_itself);
 }
 
+/* On a machine of its own, while the clients find no server; faults, but no crash. */
+static void
+drill(const Model *model)
+{
+    rt_sim_faults(model->faults);
+    RtSimProcess *process = rt_sim_start(rt_sim_host("drill"), "drill", drill_main, NULL);
+    if (!rt_sim_wait(process)) rt_sim_fail("the drill crashed");
+}
+
 static void
 driver(void *arg)
 {
@@ -198,6 +208,7 @@ driver(void *arg)
     u64 rounds = 2 + rt_sim_draw(ROUNDS_MAX);
     for (u64 i = 0; i < rounds; i++)
         server_life(host, &model, (u32)i + 1, false);
+    drill(&model);
     rt_sim_heal();
     server_life(host, &model, 0, true);
     for (u32 i = 0; i < TOY_KEYS; i++)
