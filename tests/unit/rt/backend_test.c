@@ -1,16 +1,20 @@
 /*
  * backend_test.c -- the same calls by plain threads, by fibers with the worker pool and by fibers
  * with io_uring: each works, each call fails once, nothing leaks; caps are kept; a stack overflow
- * is told by name.
+ * is told by name; where the kernel forbids io_uring the pool serves.
  *
  * Method: the scripts of io_script.h, whole; then with their nth call failing (the error takes the
  * way of the backend: an answer of the pool, a completion of the ring), interrupted or short,
  * until no fault fires.  After each run no file, socket, fiber or block may be left.
  */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -233,15 +237,78 @@ an_overflow_names_its_fiber(void **state)
     assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) != 0);
 }
 
+/* From here on this process's kernel knows no io_uring, as in a container. */
+static bool
+forbid_io_uring(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {COUNT_OF(filter), filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static void
+script_and_tell(void *arg)
+{
+    Matrix *matrix = arg;
+    matrix->fired = io_script_files(test_dir, NULL) == OK && io_script_sockets() == OK;
+    rt_event_set(&matrix->over);
+}
+
+/* 0: as it should be; else the step that was not. */
+static int
+forbidden(void)
+{
+    Matrix matrix = {0};
+    ErrMsg msg = {0};
+    if (!forbid_io_uring()) return 77;
+    if (rt_loops_start(&(RtLoopsConfig){.io = RT_IO_RING}, &msg) != ERR_UNSUPPORTED) return 1;
+    if (strstr(msg.text, "io_uring is not available here") == NULL) return 2;
+    err_clear(&msg);
+    if (rt_loops_start(&(RtLoopsConfig){.io = RT_IO_AUTO}, NULL) != OK) return 3;
+    if (strcmp(rt_loops_io_name(), "pool") != 0) return 4;
+    if (rt_spawn(0, script_and_tell, &matrix, "script") != OK) return 5;
+    rt_event_wait(&matrix.over);
+    rt_loops_stop(10 * RT_NS_PER_S);
+    return matrix.fired != 0 ? 0 : 6;
+}
+
+static void
+where_io_uring_is_forbidden_the_pool_serves(void **state)
+{
+    (void)state;
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/proc/self/exe", "backend_test", "--forbidden", NULL);
+        _exit(99);
+    }
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) skip(); /* No seccomp here. */
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int
 main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--overflow") == 0) return overflow();
     if (mkdtemp(test_dir) == NULL) return 1;
+    if (argc == 2 && strcmp(argv[1], "--forbidden") == 0) {
+        int step = forbidden();
+        rmdir(test_dir);
+        return step;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads),
         cmocka_unit_test(fibers_with_the_pool),
         cmocka_unit_test(fibers_with_the_ring),
+        cmocka_unit_test(where_io_uring_is_forbidden_the_pool_serves),
         cmocka_unit_test(caps_are_kept),
         cmocka_unit_test(an_overflow_names_its_fiber),
     };
