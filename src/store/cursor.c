@@ -41,6 +41,7 @@ store_cursor_close(StoreCursor *cursor)
     if (cursor == NULL) return;
     buf_free(&cursor->bound);
     buf_free(&cursor->value);
+    buf_free(&cursor->graves);
     if (cursor->asked != NULL) buf_free(&cursor->asked->value);
     mem_free(cursor->asked);
     cursor__run_free(cursor);
@@ -187,6 +188,27 @@ cursor__stand(StoreCursor *cursor, CursorSide side, Slice key)
     if (key.bytes > 0) memmove(cursor->key, key.p, key.bytes);
 }
 
+/* ---- tombstones in the way ---- */
+
+void
+cursor__graves_keep(StoreCursor *cursor, Node node)
+{
+    cursor->has_graves = row_leaf_has_graves(cursor->txn->store, node);
+    if (LIKELY(!cursor->has_graves)) return;
+    NodeFences fences = node_fences(node);
+    buf_clear(&cursor->graves);
+    Slice low = {fences.low.p, MIN_OF(fences.low.bytes, (size_t)STORE_KEY_BYTES_MAX)};
+    /* Short of memory: they stay for the next who comes. */
+    cursor->has_graves = buf_append(&cursor->graves, low.p, low.bytes) == OK;
+}
+
+void
+cursor__graves_purge(StoreCursor *cursor)
+{
+    cursor->has_graves = false;
+    row_purge_leaf(cursor->txn->store, cursor->tree, buf_slice(&cursor->graves));
+}
+
 /* ---- moves ---- */
 
 /* What one look at one leaf has given. */
@@ -271,6 +293,7 @@ move_from(StoreCursor *cursor, CursorPlace *place, bool *found_out)
             next.backwards = place->backwards;
             more = cursor__next_leaf(btree_node(map, &view), &next);
         }
+        cursor__graves_note(cursor, btree_node(map, &view));
         if (UNLIKELY(!pool_view_end(&view))) {
             cursor__remember(cursor, view.page_id, 0, GUESS_NONE, 0);
             rt_fetch_add(&map->restarts, 1);
@@ -287,6 +310,7 @@ move_from(StoreCursor *cursor, CursorPlace *place, bool *found_out)
             cursor__remember(cursor, view.page_id, 0, GUESS_NONE, 0);
             continue;
         }
+        if (UNLIKELY(cursor->has_graves)) cursor__graves_purge(cursor);
         if (look.lsn != 0) txn__raise_dep(txn, look.lsn);
         if (look.seen.found) {
             cursor__remember(cursor, view.page_id, word, GUESS_ENTRY, look.slot);

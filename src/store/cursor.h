@@ -41,7 +41,10 @@ struct StoreCursor {
     u64 word;
     Slice current; /* The value, in `value`; valid with CURSOR_ON. */
     Buf value;
-    Buf bound;          /* Empty: none. */
+    Buf bound; /* Empty: none. */
+    /* The leaf that was looked at is full of tombstones, and begins here. */
+    bool has_graves;
+    Buf graves;
     CursorAsked *asked; /* NULL until an image in a spill was in the way. */
 
     /* The run that was handed out last. */
@@ -97,4 +100,15 @@ cursor__ask_reset(StoreCursor *cursor)
 {
     if (UNLIKELY(cursor->asked != NULL)) cursor->asked->valid = false;
 }
+/* See whether a viewed leaf should be purged; once the view has held: purge it. */
+void cursor__graves_keep(StoreCursor *cursor, Node node);
+static ALWAYS_INLINE void
+cursor__graves_note(StoreCursor *cursor, Node node)
+{
+    const NodeHead *head = node_head(node);
+    cursor->has_graves = false;
+    if (LIKELY(NODE_LOAD(head->count) < NODE_LOAD(head->live) + ROW_GRAVES_FEW)) return;
+    cursor__graves_keep(cursor, node);
+}
+void cursor__graves_purge(StoreCursor *cursor);
 void cursor__run_free(StoreCursor *cursor);

@@ -600,6 +600,7 @@ fetch_leaf(Fetch *f, CursorPlace *next, LeafDone *done, bool *good_out)
     u32 wanted = MIN_OF((u32)(to > from ? to - from : from - to), f->rows_max - f->rows);
     bool stands = row_leaf_stands(cursor->txn, node, &done->lsn);
     if (!stands) done->lsn = 0;
+    cursor__graves_note(cursor, node);
     if (f->counts) return count_leaf(f, &view, node, from, to, stands, next, done, good_out);
     if (stands && wanted >= WHOLE_MIN) {
         return fetch_whole(f, &view, node, from, to, next, done, good_out);
@@ -643,6 +644,7 @@ fetch_run(Fetch *f)
             rt_fetch_add(&cursor->tree->map.restarts, 1);
             continue;
         }
+        if (UNLIKELY(cursor->has_graves)) cursor__graves_purge(cursor);
         if (done.lsn != 0) txn__raise_dep(cursor->txn, done.lsn);
         position_set(f, &next, &done);
         if (!done.through && f->rows == 0 && f->asks) {

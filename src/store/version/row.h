@@ -100,6 +100,15 @@ MUST_CHECK bool row_undo(StoreTxn *txn, bool keep_lock);
  */
 void row_purge(Store *store, Tree *tree, Slice key, u64 hash, u64 id);
 
+/* Tombstones of a leaf that make a scan, which has met them, remove those that nobody needs; so few
+   do where they are the half of it. */
+#define ROW_GRAVES     32u
+#define ROW_GRAVES_FEW 8u
+/* Has a viewed leaf so many, and are its writers settled? */
+bool row_leaf_has_graves(const Store *store, Node node);
+/* Remove them from the leaf of `key`, while nothing is latched or viewed.  [parks] */
+void row_purge_leaf(Store *store, Tree *tree, Slice key);
+
 /* Recovery: put or remove a row as settled, when nobody else is there.  `scratch` belongs to the
    caller, for the next call.  [parks] */
 MUST_CHECK Err row_put_settled(Store *store, Tree *tree, Slice key, Slice value, Buf *scratch);

@@ -422,3 +422,63 @@ row_purge(Store *store, Tree *tree, Slice key, u64 hash, u64 id)
         btree_reclaim(&tree->map);
     }
 }
+
+bool
+row_leaf_has_graves(const Store *store, Node node)
+{
+    const NodeHead *head = node_head(node);
+    u32 slots = NODE_LOAD(head->count), live = NODE_LOAD(head->live);
+    if (LIKELY(slots < live + ROW_GRAVES_FEW)) return false;
+    if (slots < live + ROW_GRAVES && slots < live * 2) return false;
+    if (store->read_only || store__failed(store)) return false;
+    if ((NODE_LOAD(head->flags) & NODE_FLAG_ASKS) != 0) return false;
+    u32 count;
+    const u64 *writers = node_writers(node, &count);
+    for (u32 i = 0; i < count; i++) {
+        u64 id = NODE_LOAD(writers[i]);
+        if (id != 0 && txn_table_look(&store->states, id).state != NULL) return false;
+    }
+    return true;
+}
+
+/* Remove the slot if it is a tombstone that nobody needs; leaf latched and touched. */
+static bool
+grave_remove(Undoing *u)
+{
+    Store *store = u->store;
+    if ((node_slots(u->node)[u->slot].flags & NODE_SLOT_TOMBSTONE) == 0) return false;
+    u64 writer = row_writer(store, u->tree, u->node, u->slot, u->key, u->hash);
+    if (writer != 0 && txn_table_look(&store->states, writer).state != NULL) return false;
+    version_lock(&store->versions, u->hash);
+    bool idle = chain_is_empty(u);
+    version_unlock(&store->versions, u->hash);
+    if (idle) slot_remove(u);
+    return idle;
+}
+
+void
+row_purge_leaf(Store *store, Tree *tree, Slice key)
+{
+    u8 bytes[STORE_KEY_BYTES_MAX];
+    Undoing u = {.store = store, .tree = tree};
+    if (rt_load_acquire(&tree->gone) != 0) return;
+    page_op_throttle(tree->map.pages.ops);
+    if (btree_leaf_latch(&tree->map, key, 0, &u.view) != OK) return; /* Another time. */
+    u.node = btree_node(&tree->map, &u.view);
+    PageOp op;
+    page_op_begin(tree->map.pages.ops, &op);
+    page_op_touch(&op, &u.view);
+    bool removed = false;
+    for (u.slot = node_head(u.node)->count; u.slot-- > 0;) {
+        u.key = (Slice){bytes, node_read_key(u.node, u.slot, bytes)};
+        u.hash = version_hash(tree->id, u.key);
+        removed = grave_remove(&u) || removed;
+    }
+    bool empty = node_head(u.node)->count == 0;
+    pool_unlatch(&u.view, true, removed);
+    page_op_end(&op);
+    if (!removed || !empty) return;
+    Err ignored = btree_merge_empty(&tree->map, key); /* As in row_purge(). */
+    (void)ignored;
+    btree_reclaim(&tree->map);
+}
