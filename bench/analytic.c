@@ -3,6 +3,7 @@
  */
 #include "analytic.h"
 #include "groups.h"
+#include "tpch.h"
 
 #define COUNT_T "SELECT count(*) FROM t WHERE "
 
@@ -54,4 +55,5 @@ analytic_group(Bench *bench)
     single_run(bench, run, analytic_works, analytic_works_count);
     if (bench->options.duckdb != NULL) analytic_duckdb(bench, &run[0]);
     single_close(bench, run);
+    tpch_run(bench);
 }
