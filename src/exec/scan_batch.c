@@ -371,6 +371,22 @@ decode_columns(Exec *exec, Scan *scan, const Rows *rows, bool for_filter)
     return err;
 }
 
+/*
+ * What a look-up gave is gone with the next call on the store, also one by another node; the cells
+ * of a batch must live until the next call on this one.
+ */
+static Err
+point_keep(Exec *exec, Scan *scan)
+{
+    Slice value = scan->point_value;
+    if (!scan->range.point || scan->run_next == scan->run.rows || value.bytes == 0) return OK;
+    u8 *kept = arena_bytes(&scan->node.bytes, value.bytes);
+    if (kept == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    memcpy(kept, value.p, value.bytes);
+    scan->point_value.p = kept;
+    return OK;
+}
+
 /* One chunk of the run as the output; *more_out: no row passed, go on. */
 static Err
 chunk_next(Exec *exec, Scan *scan, u32 want, bool *more_out)
@@ -441,7 +457,8 @@ exec__scan_batch_next(Exec *exec, Scan *scan, u32 want)
         arena_reset(&node->bytes);
         err = exec__scan_fill(exec, scan, want);
         if (err != OK || scan->state == SCAN_DONE) break;
-        err = chunk_next(exec, scan, want, &more);
+        err = point_keep(exec, scan);
+        if (err == OK) err = chunk_next(exec, scan, want, &more);
         if (err == OK && !more) return;
     }
     exec__out_end(node, err);
