@@ -86,7 +86,8 @@ open_parts(Exec *exec)
     if (err == OK && plan->root != NULL && plan->write == NULL) {
         err = exec__node_open(exec, plan->root, &exec->root);
         if (err == OK) exec__mark_streaming(exec->root);
-        if (err == OK) err = exec__short_open(exec, plan->root, false, exec->row, &exec->chain);
+        if (err == OK && !exec->env->watch)
+            err = exec__short_open(exec, plan->root, false, exec->row, &exec->chain);
     }
     if (err == OK && plan->write != NULL && plan->write->source != NULL) {
         ExecNode *source;
@@ -214,6 +215,9 @@ exec_start(Exec *exec, StoreTxn *const *txn_by_database, const Cell *params, u32
         exec->param = exec->param_own;
     }
     exec->own_account.cap_bytes = exec->env->statement_bytes_max;
+    for (u32 i = 0; UNLIKELY(exec->env->watch) && i < exec->plan->node_count; i++) {
+        if (exec->node[i] != NULL) exec->node[i]->counters = (ExecNodeCounters){0};
+    }
     exec->run_no++;
     exec->bind_no++;
     exec->running = true;
@@ -596,6 +600,13 @@ bool
 exec_is_running(const Exec *exec)
 {
     return exec->running && !exec->ended;
+}
+
+const PlanNode *
+exec_node_plan(const Exec *exec, u32 number)
+{
+    ASSERT(number < exec->plan->node_count);
+    return exec->node[number] == NULL ? NULL : exec->node[number]->plan;
 }
 
 void

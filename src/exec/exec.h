@@ -138,6 +138,11 @@ bool exec_is_running(const Exec *exec);
 
 /* EXPLAIN ANALYZE: what node `number` did in the present run. */
 typedef struct ExecNodeCounters {
-    u64 rows, calls, rewinds, time_ns;
+    u64 rows, calls, rewinds;
+    u64 time_ns; /* These three with all inputs. */
+    u64 pages;   /* Touched in the stores that the plan reads, also by others meanwhile. */
+    u64 spill_bytes;
 } ExecNodeCounters;
+/* The operator that was opened under that number; NULL: none. */
+const PlanNode *exec_node_plan(const Exec *exec, u32 number);
 void exec_node_counters(const Exec *exec, u32 number, ExecNodeCounters *counters_out);

@@ -164,12 +164,32 @@ exec__mark_streaming(ExecNode *node)
     }
 }
 
+static u64
+pages_touched(const Exec *exec)
+{
+    u64 pages = 0;
+    for (u32 i = 0; i < exec->plan->table_count; i++) {
+        Store *store = exec->plan->table[i].table->store;
+        bool again = store == NULL;
+        for (u32 k = 0; k < i; k++)
+            again = again || exec->plan->table[k].table->store == store;
+        if (again) continue;
+        StoreStats stats;
+        store_stats(store, &stats);
+        pages += stats.page_hits + stats.page_reads;
+    }
+    return pages;
+}
+
 static void
 next_watched(Exec *exec, ExecNode *node, u32 want)
 {
+    u64 pages = pages_touched(exec), spilled = exec->spill.written_bytes;
     u64 begin_ns = rt_now_ns();
     node->ops->next(exec, node, want);
     node->counters.time_ns += rt_now_ns() - begin_ns;
+    node->counters.pages += pages_touched(exec) - pages;
+    node->counters.spill_bytes += exec->spill.written_bytes - spilled;
 }
 
 const Batch *

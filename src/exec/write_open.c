@@ -326,7 +326,7 @@ exec__write_open(Exec *exec)
     if (err == OK) err = open_triggers(w);
     if (err == OK) err = open_sets(w);
     if (err == OK) err = write__foreign_open(w);
-    if (err == OK) err = write__direct_open(w);
+    if (err == OK && !exec->env->watch) err = write__direct_open(w);
     if (err != OK) return err;
     if (plan->sequence != NULL) {
         err = table_codec_init(&w->sequence_codec, plan->sequence, &exec->arena);

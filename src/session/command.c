@@ -826,6 +826,7 @@ command__run(Stmt *stmt)
 {
     Session *session = stmt->session;
     const AstStatement *ast = stmt->ast;
+    if (ast->explain != AST_EXPLAIN_NONE) return explain__list_command(stmt);
     const AstTransaction *transaction = ast->u.transaction;
     bool ends = ast->kind == AST_STMT_ROLLBACK || ast->kind == AST_STMT_COMMIT ||
                 ast->kind == AST_STMT_ROLLBACK_TO || ast->kind == AST_STMT_RELEASE;
@@ -972,9 +973,12 @@ command__describe(Stmt *stmt)
     Err err = ask_authorizer(stmt);
     if (err != OK) return err;
     if (ast->explain != AST_EXPLAIN_NONE) {
-        return session_set_error(stmt->session, ERR_UNSUPPORTED,
-                                 "EXPLAIN of %s is not supported yet",
-                                 ast_statement_name(ast->kind));
+        if (ast->explain == AST_EXPLAIN_ANALYZE) {
+            return session_set_error(stmt->session, ERR_UNSUPPORTED,
+                                     "EXPLAIN ANALYZE of %s is not supported",
+                                     ast_statement_name(ast->kind));
+        }
+        return explain__command(stmt);
     }
     switch (ast->kind) {
     case AST_STMT_PRAGMA: return pragma__describe(stmt);

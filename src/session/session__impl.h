@@ -247,6 +247,17 @@ bool stmt_cache__keep(Stmt *stmt);
 /* Free what is kept: before anything goes that a plan or its run state may point to. */
 void stmt_cache__clear(Session *session);
 
+/* ---- explain.c ---- */
+/* The columns of EXPLAIN and EXPLAIN ANALYZE. */
+void explain__describe(Stmt *stmt);
+/* EXPLAIN of a command, which is one instruction; EXPLAIN QUERY PLAN has nothing to say of one. */
+MUST_CHECK Err explain__command(Stmt *stmt);
+MUST_CHECK Err explain__list_command(Stmt *stmt);
+/* EXPLAIN: the listing as rows of the statement. */
+MUST_CHECK Err explain__list(Stmt *stmt);
+/* EXPLAIN ANALYZE, at the end of the run: what each operator did. */
+MUST_CHECK Err explain__report(Stmt *stmt);
+
 /* ---- schema.c: catalogs of the session ---- */
 /* Make every database's catalog the one that the present snapshot sees. */
 MUST_CHECK Err session__refresh_catalogs(Session *session);

@@ -87,6 +87,14 @@ is_planned(const AstStatement *ast)
     }
 }
 
+/* EXPLAIN and EXPLAIN ANALYZE of what is planned: the rows are computed, then shown. */
+static bool
+is_listed(const Stmt *stmt)
+{
+    return stmt->ast == NULL &&
+           (stmt->explain == AST_EXPLAIN_PROGRAM || stmt->explain == AST_EXPLAIN_ANALYZE);
+}
+
 /* A catalog must be known before names can be resolved. */
 static Err
 catalogs_for_prepare(Session *session, bool *opened_out)
@@ -128,8 +136,8 @@ plan_stmt(Stmt *stmt, const AstStatement *ast)
     drop_plan(stmt);
     stmt->plan = plan;
     stmt->environment = session->environment;
-    stmt->is_write = !plan->read_only;
-    stmt->reads_nothing = exec_plan_reads_nothing(plan);
+    stmt->is_write = !plan->read_only && ast->explain != AST_EXPLAIN_PROGRAM;
+    stmt->reads_nothing = exec_plan_reads_nothing(plan) && ast->explain == AST_EXPLAIN_NONE;
     for (u32 i = 0; i < session->db_count; i++) {
         Catalog *catalog = session->db[i].catalog;
         if (catalog != NULL) stmt->catalog[i] = catalog_retain(catalog);
@@ -190,6 +198,7 @@ prepare_parsed(Stmt *stmt, AstStatement *ast)
     err = catalogs_for_prepare(session, &opened);
     if (err == OK && is_planned(ast)) {
         err = plan_stmt(stmt, ast);
+        if (err == OK && is_listed(stmt)) explain__describe(stmt);
     } else if (err == OK) {
         stmt->ast = ast;
         stmt->is_write = !command__is_read_only(ast);
@@ -590,14 +599,33 @@ step_planned(Stmt *stmt, bool *row_out)
     return finish_planned(stmt, err);
 }
 
+/* Rows that were computed before are shown one by one. */
+static Err
+show_row(Stmt *stmt, bool *row_out)
+{
+    if (stmt->rows_shown < stmt->rows.rows) {
+        const Cell *cell = stmt->rows.cell + (size_t)stmt->rows_shown++ * stmt->rows.columns;
+        stmt->row = (StmtRow){cell, stmt_column_count(stmt)};
+        *row_out = true;
+        return OK;
+    }
+    set_ended(stmt, STMT_DONE);
+    return session__autocommit_end(stmt->session, true);
+}
+
+static void
+begin_rows(Stmt *stmt)
+{
+    arena_reset(&stmt->run);
+    stmt->rows = (RowList){.columns = stmt->column_count};
+    stmt->rows_shown = 0;
+}
+
 static Err
 step_command(Stmt *stmt, bool *row_out)
 {
-    Session *session = stmt->session;
     if (stmt->state != STMT_RUNNING) {
-        arena_reset(&stmt->run);
-        stmt->rows = (RowList){.columns = stmt->column_count};
-        stmt->rows_shown = 0;
+        begin_rows(stmt);
         Err err = command__run(stmt);
         stmt->last_error = err;
         stmt->state = err == OK ? STMT_DONE : STMT_FAILED;
@@ -606,14 +634,48 @@ step_command(Stmt *stmt, bool *row_out)
         stmt->is_write = false;
         set_running(stmt);
     }
-    if (stmt->rows_shown < stmt->rows.rows) {
-        const Cell *cell = stmt->rows.cell + (size_t)stmt->rows_shown++ * stmt->rows.columns;
-        stmt->row = (StmtRow){cell, stmt_column_count(stmt)};
-        *row_out = true;
-        return OK;
+    return show_row(stmt, row_out);
+}
+
+/* EXPLAIN ANALYZE: run to the end; the rows go nowhere. */
+static Err
+run_watched(Stmt *stmt)
+{
+    Session *session = stmt->session;
+    bool row = true;
+    stmt->is_write = !stmt->plan->read_only;
+    set_running(stmt);
+    session->exec_env.watch = true;
+    Err err = start_planned(stmt);
+    while (err == OK && row)
+        err = step_with_restart(stmt, &row);
+    if (err == OK) err = explain__report(stmt);
+    session->exec_env.watch = false;
+    return finish_planned(stmt, err);
+}
+
+static Err
+list_program(Stmt *stmt)
+{
+    Err err = stmt->exec == NULL ? open_run(stmt) : OK;
+    return err == OK ? explain__list(stmt) : err;
+}
+
+static Err
+step_listed(Stmt *stmt, bool *row_out)
+{
+    if (stmt->state != STMT_RUNNING) {
+        begin_rows(stmt);
+        Err err = stmt->explain == AST_EXPLAIN_ANALYZE ? run_watched(stmt) : list_program(stmt);
+        stmt->last_error = err;
+        if (err != OK) {
+            stmt->state = STMT_FAILED;
+            return err;
+        }
+        stmt->is_write = false;
+        set_running(stmt);
     }
-    set_ended(stmt, STMT_DONE);
-    return session__autocommit_end(session, true);
+    return show_row(stmt, row_out);
 }
 
 /* A step counts as a few operations by itself, so that a handler is asked by statements that do no
@@ -649,7 +711,7 @@ static bool
 step_at_hand(Stmt *stmt, bool *row_out)
 {
     Session *session = stmt->session;
-    bool plain = stmt->shown && stmt->exec != NULL && !stmt->is_write &&
+    bool plain = stmt->shown && stmt->exec != NULL && !stmt->is_write && !is_listed(stmt) &&
                  session->host.progress == NULL && session->error.err == OK;
     if (!plain || rt_task_is_cancelled(&session->task)) return false;
     *row_out = exec_next_at_hand(stmt->exec);
@@ -676,13 +738,15 @@ step_inside(Stmt *stmt, bool *row_out)
     drop_row_text(stmt);
     stmt->row.cell = NULL;
     Err err = ask_progress(session);
-    if (err != OK && stmt->state == STMT_RUNNING && stmt->exec != NULL) {
+    if (err != OK && stmt->state == STMT_RUNNING && stmt->exec != NULL && !is_listed(stmt)) {
         err = finish_planned(stmt, err);
     } else if (err != OK) {
         stmt->state = STMT_FAILED;
         stmt->last_error = err;
     } else if (err == OK) {
-        err = stmt->ast != NULL ? step_command(stmt, row_out) : step_planned(stmt, row_out);
+        err = stmt->ast != NULL ? step_command(stmt, row_out)
+              : is_listed(stmt) ? step_listed(stmt, row_out)
+                                : step_planned(stmt, row_out);
     }
     session->current = outer;
     session__leave(session, previous);
@@ -708,7 +772,7 @@ reset_running(Stmt *stmt)
     RtTask *previous;
     Err err;
     session__enter(session, &previous);
-    if (stmt->exec != NULL) {
+    if (stmt->exec != NULL && !is_listed(stmt)) {
         /* Changes of a write are all made by its first step: they stay. */
         err = finish_planned(stmt, OK);
     } else {
@@ -838,14 +902,15 @@ stmt_param_value(const Stmt *stmt, u32 index)
 u32
 stmt_column_count(const Stmt *stmt)
 {
-    return stmt->plan != NULL ? stmt->plan->column_count : stmt->column_count;
+    return stmt->column != NULL || stmt->plan == NULL ? stmt->column_count
+                                                      : stmt->plan->column_count;
 }
 
 const PlanColumn *
 stmt_column(const Stmt *stmt, u32 column)
 {
     if (column >= stmt_column_count(stmt)) return NULL;
-    return stmt->plan != NULL ? &stmt->plan->column[column] : &stmt->column[column];
+    return stmt->column != NULL ? &stmt->column[column] : &stmt->plan->column[column];
 }
 
 const Cell *
@@ -885,6 +950,7 @@ stmt_row_text(Stmt *stmt, u32 column, size_t *bytes_out)
 bool
 stmt_is_read_only(const Stmt *stmt)
 {
+    if (stmt->explain == AST_EXPLAIN_PROGRAM) return true;
     return stmt->plan != NULL ? stmt->plan->read_only : command__is_read_only(stmt->ast);
 }
 

@@ -458,6 +458,7 @@ struct PlanNode {
         } host_scan;
     } u;
     const char *eqp; /* EXPLAIN QUERY PLAN text of this node; NULL: it has no line of its own. */
+    const char *why; /* EXPLAIN ANALYZE: why it is this one; NULL: the kind says it. */
 };
 
 /* ---- writes ---- */

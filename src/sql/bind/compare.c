@@ -62,14 +62,16 @@ is_empty_in(const AstExpr *ast)
     return ast->kind == AST_EXPR_IN && ast->u.in->kind == AST_IN_LIST && ast->u.in->list.count == 0;
 }
 
-/* Is it the word TRUE, or FALSE, or what stands for one? */
+/* Is it the word TRUE, or FALSE, or what stands for one?  Parentheses and COLLATE do not matter. */
 static bool
 is_truth_word(const AstExpr *ast, bool *is_true_out)
 {
+    while (ast->kind == AST_EXPR_COLLATE)
+        ast = ast->u.collate.operand;
     *is_true_out = (ast->flags & AST_FLAG_NOT) != 0;
     if (is_empty_in(ast)) return true;
     if (ast->kind != AST_EXPR_COLUMN || ast->u.column.qualifier != NULL ||
-        ast->u.column.name.quote != AST_QUOTE_NONE || (ast->flags & AST_FLAG_PARENS) != 0)
+        ast->u.column.name.quote != AST_QUOTE_NONE)
         return false;
     Slice name = ast->u.column.name.text;
     *is_true_out = slice_equal_nocase(name, SLICE_LITERAL("true"));

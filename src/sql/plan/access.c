@@ -975,5 +975,6 @@ plan__scan_node(Binder *b, Join *join, u32 unit, const Access *access, Env *env)
         join->term[u->probe[access->low].term].placed = true;
     node->rows = access->rows;
     node->cost = access->cost;
+    if (!plan__why_scan(b, u, access, node)) return NULL;
     return plan__name_scan(b, node, u->source->name, u->join, join->for_write) ? node : NULL;
 }

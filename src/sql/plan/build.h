@@ -328,6 +328,11 @@ Scope *plan__row_scope(Binder *b, const TableDef *table, u32 old_reg, bool has_o
 /* Any statement that can be planned, into b->plan; planner.c. */
 bool plan__any(Binder *b, const AstStatement *ast);
 
+/* ---- why.c ---- */
+
+/* For EXPLAIN ANALYZE: why the access was chosen, into node->why. */
+bool plan__why_scan(Binder *b, const Unit *u, const Access *access, PlanNode *node);
+
 /* ---- words.c ---- */
 
 bool plan__name_scan(Binder *b, PlanNode *node, const char *name, u8 join, bool for_write);
