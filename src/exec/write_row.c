@@ -78,9 +78,13 @@ load_values(ExecWrite *w, const Cell *source)
             err = exec__eval(w->exec, w->default_expr[c], NULL, &row[c]);
         }
         if (LIKELY(err == OK && stores_as_is(table->column[c].affinity, &row[c]))) continue;
-        /* What goes into a view is for its triggers, as it is. */
-        if (err == OK && c != table->rowid_column && !table->is_view)
+        /* What goes into a view is for its triggers, as it is; but NEW has a real where the column
+           is one. */
+        if (err == OK && c != table->rowid_column && !table->is_view) {
             err = write__store_affinity(w, c, &row[c]);
+        } else if (table->column[c].affinity == AFFINITY_REAL && row[c].type == CELL_INT) {
+            row[c] = cell_real((f64)row[c].u.i);
+        }
         if (err != OK) return err;
     }
     i32 at = plan->value_cell[table->column_count];

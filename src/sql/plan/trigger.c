@@ -323,8 +323,9 @@ plan_check_trigger(const PlanContext *ctx, const TableDef *table, const TriggerD
     Target target = {0};
     AstTarget unnamed = {0};
     if (plan__target_init(&b, &target, table, &unnamed, event_kind(trigger->event))) {
-        const PlanTrigger *made = plan_trigger(&b, &target, trigger, is_temp);
-        if (made != NULL) (void)plan_when(&b, trigger, target.table, is_temp, made);
+        const PlanTrigger probe = {.event = event_kind(trigger->event)};
+        (void)plan_when(&b, trigger, target.table, is_temp, &probe);
+        if (b.err == OK) (void)plan_trigger(&b, &target, trigger, is_temp);
     }
     err = b.err;
     arena_free(&scratch);
