@@ -64,7 +64,8 @@ exec__sub_open(Exec *exec, const PlanSub *plan, ExecSub **sub_out)
     bool fresh_before = exec->opening_fresh;
     if (exec->plan->write != NULL && plan->correlated) exec->opening_fresh = true;
     err = exec__node_open(exec, plan->root, &sub->root);
-    if (err == OK) err = exec__short_open(exec, plan->root, true, sub->cell, &sub->chain);
+    if (err == OK && !exec->env->watch)
+        err = exec__short_open(exec, plan->root, true, sub->cell, &sub->chain);
     if (err == OK) err = exec__watch_open(exec, &sub->exists_watch, plan->root);
     if (err == OK) err = exec__watch_open(exec, &sub->row_watch, plan->root);
     if (err == OK) err = exec__watch_open(exec, &sub->set_watch, plan->root);
