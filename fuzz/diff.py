@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run random SQL on two libraries with the sqlite3 API and report where their answers differ.
 
-    fuzz/diff.py --weft LIB --sqlite LIB [--seeds A B | --statements N] [--first SEED]
+    fuzz/diff.py --weft LIB --sqlite LIB [--seeds A B | --statements N] [--first SEED] [--seconds N]
 
 A seed is one connection to an empty in-memory database on each side: a random schema, random rows,
 then statements of all kinds.  Rows are compared in order where the statement orders them wholly,
@@ -19,6 +19,7 @@ import os
 import random
 import re
 import sys
+import time
 
 ROW, DONE = 100, 101
 UTF8, TRANSIENT = 1, ctypes.c_void_p(-1)
@@ -843,11 +844,12 @@ def main():
     parser.add_argument("--length", type=int, default=120, help="statements of a seed")
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--stop-after", type=int, default=5, help="differences")
+    parser.add_argument("--seconds", type=int, default=0, help="longest run; 0: no limit")
     parser.add_argument("--no-windows", action="store_true")
     args = parser.parse_args()
     weft, peer = Engine(args.weft), Engine(args.sqlite)
     seed = args.seeds[0] if args.seeds else args.first
-    ran, differences = 0, 0
+    ran, differences, begun = 0, 0, time.monotonic()
     while (seed < args.seeds[1]) if args.seeds else (ran < args.statements):
         count, script, found = run_seed(weft, peer, seed, args.length, not args.no_windows)
         ran += count
@@ -860,6 +862,8 @@ def main():
             if differences >= args.stop_after:
                 break
         seed += 1
+        if args.seconds and time.monotonic() - begun > args.seconds:
+            break
     print("%d statements, %d differences, next seed %d" % (ran, differences, seed))
     return 1 if differences else 0
 

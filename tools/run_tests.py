@@ -108,6 +108,26 @@ def instruction_counts(tally):
     store_instruction_counts(tally)
 
 
+def random_statements(tally):
+    """fuzz/diff.py: random statements beside SQLite.  The first seed comes from the number of
+    commits: other statements with each commit, the same ones when a commit is tested again."""
+    tally.step("random statements beside SQLite")
+    if run(["tools/peer.sh", "build/peer"]).returncode != 0:
+        print("SKIPPED: the peer cannot be had", flush=True)
+        return
+    commits = run(["git", "rev-list", "--count", "HEAD"]).stdout.strip()
+    first = 1000 * int(commits) if commits.isdigit() else 1
+    result = run([sys.executable, "fuzz/diff.py", "--weft", "build/release/libsqlite3.so.0",
+                  "--sqlite", "build/peer/libsqlite3.so", "--statements", "50000",
+                  "--first", str(first), "--seconds", "240"])
+    bad = len(re.findall(r"^-- seed ", result.stdout, re.M))
+    if result.returncode != 0:
+        tally.count("fuzz/diff", 0, max(bad, 1), tail(result.stdout + result.stderr))
+    else:
+        tally.count("fuzz/diff", 1)
+    print(result.stdout.strip().split("\n")[-1], flush=True)
+
+
 def store_instruction_counts(tally):
     """bench/store: no call of the store's face may cost more than its budget."""
     if shutil.which("valgrind") is None:
@@ -185,6 +205,7 @@ def main():
         if build(tally, "release"):
             meson_test(tally, "release")
             instruction_counts(tally)
+            random_statements(tally)
         static_checks(tally, with_symbols=True)
         if build(tally, "debug"):
             meson_test(tally, "debug", multiplier=4)
