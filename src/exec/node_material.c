@@ -21,6 +21,7 @@ typedef struct Material {
 static Err
 material_fill(Exec *exec, Material *material)
 {
+    material->node.used = true; /* A scan of a CTE comes here past exec__next(). */
     if (exec__watch_same(exec, &material->watch)) return OK;
     exec__spool_clear(exec, &material->rows);
     Err err = exec__watch_begin(exec, &material->watch);
