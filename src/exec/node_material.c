@@ -24,6 +24,7 @@ material_fill(Exec *exec, Material *material)
     material->node.used = true; /* A scan of a CTE comes here past exec__next(). */
     if (exec__watch_same(exec, &material->watch)) return OK;
     exec__spool_clear(exec, &material->rows);
+    material->node.used = true; /* A CTE scan does not come through exec__next(). */
     Err err = exec__watch_begin(exec, &material->watch);
     if (err != OK) return err;
     exec__rewind(exec, material->node.input);

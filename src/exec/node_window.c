@@ -10,6 +10,7 @@
  * that all that may go back came in one batch.
  */
 #include "exec/exec__write.h"
+#include "exec/spill.h"
 #include "exec/window.h"
 
 #define RESULT_BYTES_MAX ((size_t)1 << 20) /* Then results that were given are thrown away. */
@@ -32,6 +33,7 @@ window_rewind(Exec *exec, ExecNode *node)
         frame->nested = i > 0 && (streams(win) || frame[-1].nested || frame[-1].may_fail);
     }
     exec__win_rows_clear(&win->rows);
+    exec__spill_forget(exec, &win->held);
     arena_reset(&win->results);
     win->shown = 0;
     win->ended = win->in_ahead = false;
@@ -67,7 +69,8 @@ results_trim(Exec *exec, Win *win)
     for (u32 f = 0; f < win->frame_count; f++) {
         const WinFrame *frame = &win->frame[f];
         for (u32 i = 0; i < frame->call_count; i++) {
-            for (u64 row = win->shown; row < frame->current; row++) {
+            /* Pages have the bytes of theirs. */
+            for (u64 row = MAX_OF(win->shown, win->rows.first); row < frame->current; row++) {
                 Cell *cell = exec__win_cell(&win->rows, frame->call[i].plan->cell, row);
                 if (cell->type < CELL_TEXT) continue;
                 if (cell_copy(cell, &win->results_spare, cell) != OK)
@@ -98,9 +101,40 @@ rows_trim(Exec *exec, Win *win)
 
 /* ---- rows ---- */
 
+/* Before rows are taken in, for those may be given back after a trip. */
+static Err
+spill_check(Exec *exec, Win *win)
+{
+    WinRows *rows = &win->rows;
+    const PlanNode *plan = win->node.plan;
+    u64 row_bytes = (u64)rows->columns * sizeof(Cell) + 1;
+    u64 memory = rows->count * row_bytes + arena_used(&rows->bytes) + arena_used(&win->results);
+    if (!exec__spill_due(exec, &win->held, memory)) return OK;
+    if (win->computed == NULL) {
+        win->computed = ARENA_NEW_ARRAY(&exec->arena, u64, rows->columns);
+        if (win->computed == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    }
+    for (u32 i = 0; i < rows->columns; i++)
+        win->computed[i] = U64_MAX;
+    for (u32 f = 0; f < win->frame_count; f++) {
+        for (u32 i = 0; i < win->frame[f].call_count; i++)
+            win->computed[win->frame[f].call[i].plan->cell] = win->frame[f].current;
+    }
+    u32 moved = 0;
+    Err err = rows->pages == NULL ? exec__win_pages_open(exec, rows, win->frame_count) : OK;
+    if (err == OK) err = exec__win_pages_move(rows, win->computed, win->shown, &moved);
+    if (err == OK && moved > 0)
+        err = exec__win_rows_shift(rows, moved, plan->input->columns, plan->columns);
+    memory = rows->count * row_bytes + arena_used(&rows->bytes) + arena_used(&win->results);
+    (void)exec__spill_due(exec, &win->held, memory);
+    return err == OK ? OK : exec__fail(exec, err, NULL);
+}
+
 static Err
 take_input(Exec *exec, Win *win, u32 want)
 {
+    Err err = spill_check(exec, win);
+    if (err != OK) return err;
     /* A sort has read everything already. */
     if (win->node.input->plan->kind == PLAN_SORT) want = BATCH_ROWS_MAX;
     u64 first = exec__win_total(&win->rows);
@@ -114,7 +148,7 @@ take_input(Exec *exec, Win *win, u32 want)
     win->in_first = first;
     win->rows.copies = win->node.input->plan->kind != PLAN_SORT ||
                        !exec__sort_keeps_rows(win->node.input);
-    Err err = exec__win_take(exec, win, in);
+    err = exec__win_take(exec, win, in);
     /* What could be computed stands before the error. */
     win->in_err = err != OK ? err : in->err;
     return OK;
@@ -128,6 +162,10 @@ move(Exec *exec, Win *win, u32 at, bool *waits_out)
     for (;; at--) {
         Err err = exec__win_frame_move(exec, win, &win->frame[at], waits_out);
         if (err == OK && ++win->moves % MOVES_CHECK == 0) err = exec__check(exec);
+        if (err == OK && UNLIKELY(win->rows.pages != NULL)) {
+            err = exec__win_pages_err(&win->rows);
+            if (err != OK) (void)exec__fail(exec, err, NULL);
+        }
         if (err != OK || !*waits_out || !win->frame[at].nested) return err;
     }
 }
@@ -198,9 +236,10 @@ give(Win *win, u32 count, Err err)
         exec__out_end(node, err);
         return;
     }
-    size_t at = (size_t)(win->shown - win->rows.first);
-    for (u32 i = 0; i < node->plan->columns; i++)
-        node->out.col[i] = (Vec){.kind = VEC_CELL, .u.cell = win->rows.cell[i] + at};
+    for (u32 i = 0; i < node->plan->columns; i++) {
+        const Cell *cell = exec__win_cell(&win->rows, i, win->shown);
+        node->out.col[i] = (Vec){.kind = VEC_CELL, .u.cell = cell};
+    }
     exec__out_rows(node, count, err);
     win->shown += count;
     node->out.last = err == OK && win->ended && win->shown == exec__win_total(&win->rows);
@@ -223,6 +262,15 @@ window_next(Exec *exec, ExecNode *node, u32 want)
     u64 ready = rows_ready(win) - win->shown;
     u32 count = (u32)MIN_OF(ready, (u64)want);
     if (err == OK) err = win->in_err;
+    if (UNLIKELY(count > 0 && win->shown < win->rows.first)) {
+        count = MIN_OF(count, exec__win_page_run(&win->rows, win->shown));
+        (void)exec__win_cell(&win->rows, 0, win->shown);
+        Err read = exec__win_pages_err(&win->rows);
+        if (read != OK) {
+            exec__out_end(node, exec__fail(exec, read, NULL));
+            return;
+        }
+    }
     give(win, count, count == ready ? err : OK);
 }
 
@@ -255,10 +303,10 @@ static void
 window_reset(Exec *exec, ExecNode *node)
 {
     Win *win = (Win *)node;
-    (void)exec;
     for (u32 i = 0; i < win->frame_count; i++)
         exec__win_frame_reset(&win->frame[i]);
     exec__win_rows_clear(&win->rows);
+    exec__spill_forget(exec, &win->held);
     arena_reset(&win->results);
     arena_reset(&win->results_spare);
     arena_reset(&win->scratch);
@@ -372,6 +420,7 @@ exec__window_new(Exec *exec, const PlanNode *plan, ExecNode **node_out)
     win->saved = ARENA_NEW_ARRAY(&exec->arena, WinSaved, MAX_OF(win->plan->frame_count, 1u));
     if (win->row == NULL || win->frame == NULL || win->saved == NULL)
         return exec__fail(exec, ERR_NOMEM, NULL);
+    exec__spill_enlist(exec);
     err = exec__win_sources_open(exec, win);
     if (err == OK) err = exec__node_open(exec, plan->input, &win->node.input);
     if (err == OK) err = open_keys(exec, win);

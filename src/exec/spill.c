@@ -16,7 +16,8 @@
 #define HEAD_BYTES   16u /* Of a block: checksum u64, bytes u32, records u32. */
 #define LENGTH_BYTES 4u  /* Before each record. */
 #define RECORD_MAX   ((size_t)U32_MAX - 4096)
-#define BUFFER_KEEP  4u /* Buffers larger than so many units go back after use. */
+#define HAS_SUBTYPE  0xFFu /* In the place of a cell's type. */
+#define BUFFER_KEEP  4u    /* Buffers larger than so many units go back after use. */
 
 typedef struct SpillBlock {
     u32 unit;  /* Its first unit. */
@@ -28,7 +29,9 @@ typedef struct SpillBlock {
 void
 exec__spill_enlist(Exec *exec)
 {
-    exec->spill.holders++;
+    Spill *spill = &exec->spill;
+    spill->holders++;
+    spill->share_bytes = spill->budget_bytes / spill->holders; /* Some are made at first use. */
 }
 
 void
@@ -332,13 +335,18 @@ exec__reader_free(Exec *exec, SpillReader *reader)
 
 /* ---- rows as bytes ---- */
 
-/* A cell is its type and flags, then 8 bytes of a number, or a length and the bytes of a text with
-   a NUL behind them, or a reference. */
+/* A cell is perhaps a subtype, then its type and flags, then 8 bytes of a number, or a length and
+   the bytes of a text with a NUL behind them, or a reference. */
 static Err
 cell_encode(Buf *buf, const Cell *cell)
 {
     u8 head[14] = {cell->type, cell->flags};
     bool bytes = cell->type == CELL_TEXT || cell->type == CELL_BLOB;
+    if (cell->subtype != 0) {
+        u8 mark[2] = {HAS_SUBTYPE, cell->subtype};
+        Err err = buf_append(buf, mark, 2);
+        if (err != OK) return err;
+    }
     if (!bytes && cell->type == CELL_NULL && cell->flags == 0) return buf_append(buf, head, 2);
     if (!bytes) {
         memcpy(head + 2, &cell->u, 8);
@@ -371,7 +379,12 @@ exec__cells_decode(Slice bytes, Cell *cell, u32 count)
     const u8 *p = bytes.p;
     for (u32 i = 0; i < count; i++) {
         Cell *to = &cell[i];
-        *to = (Cell){.type = p[0], .flags = p[1]};
+        u8 subtype = 0;
+        if (UNLIKELY(p[0] == HAS_SUBTYPE)) {
+            subtype = p[1];
+            p += 2;
+        }
+        *to = (Cell){.subtype = subtype, .type = p[0], .flags = p[1]};
         p += 2;
         if (to->type != CELL_TEXT && to->type != CELL_BLOB) {
             if (to->type == CELL_NULL && to->flags == 0) continue;

@@ -47,7 +47,7 @@ typedef struct SpillReader {
 
 /* ---- the budget ---- */
 
-/* At open: one more holder of rows shares the budget. */
+/* One more holder of rows shares the budget. */
 void exec__spill_enlist(Exec *exec);
 /* The holder has `now` bytes, *held as of the last call.  True: write them out. */
 static inline bool
@@ -100,7 +100,7 @@ void exec__reader_free(Exec *exec, SpillReader *reader);
 
 /* ---- rows as bytes ---- */
 
-/* Append the cells; subtypes are dropped. */
+/* Append the cells. */
 MUST_CHECK Err exec__cells_encode(Buf *buf, const Cell *cell, u32 count);
 /* Read `count` cells back; text and blobs stay in the bytes.  The bytes behind them. */
 Slice exec__cells_decode(Slice bytes, Cell *cell, u32 count);

@@ -2,7 +2,8 @@
  * window.h -- the run state of a WINDOW node (private to exec/): rows, frames, calls.
  *
  * Rows are numbered from 0 on, in the order of the input, over all partitions; the buffer holds
- * those that some frame still needs.  Every frame walks through the rows by itself with three
+ * those that some frame still needs; beyond the memory budget the older ones of them stand in the
+ * temporary file (window_pages.c).  Every frame walks through the rows by itself with three
  * cursors: `end` takes rows in (step), `start` takes them out (inverse), `current` gives a row its
  * results.  Rows leave the node once all frames have passed them.
  *
@@ -22,6 +23,8 @@ typedef enum WinMark {
     WIN_PEERS = 2      /* a group of peers. */
 } WinMark;
 
+typedef struct WinPages WinPages;
+
 typedef struct WinRows {
     u32 columns;
     Cell **cell; /* [columns][capacity] */
@@ -32,6 +35,7 @@ typedef struct WinRows {
     Arena bytes, spare; /* What cells point to; the second while moving. */
     MemAccount *account;
     u64 charged_bytes;
+    WinPages *pages; /* Rows before `first`; NULL: none is kept. */
 } WinRows;
 
 MUST_CHECK Err exec__win_rows_open(Exec *exec, WinRows *rows, u32 columns, bool copies);
@@ -46,6 +50,28 @@ MUST_CHECK Err exec__win_rows_column(WinRows *rows, u32 column, u32 at, const Ve
    are left alone but for moving. */
 MUST_CHECK Err exec__win_rows_prune(WinRows *rows, u64 low, u32 results_from, u32 results_to);
 
+/* Forget the first `gone` rows of the arrays. */
+MUST_CHECK Err exec__win_rows_shift(WinRows *rows, u32 gone, u32 results_from, u32 results_to);
+
+/* ---- rows in the temporary file (window_pages.c) ---- */
+
+MUST_CHECK Err exec__win_pages_open(Exec *exec, WinRows *rows, u32 frames);
+void exec__win_pages_free(WinRows *rows); /* Without pages: nothing. */
+/* Make pages of all rows of the arrays but the last few; *moved_out rows are to be forgotten there.
+   Column c has values in rows below computed[c]; unless that is U64_MAX it is a result, of no use
+   in rows below `given`. */
+MUST_CHECK Err exec__win_pages_move(WinRows *rows, const u64 *computed, u64 given, u32 *moved_out);
+/* Pages with no row from `low` on may go. */
+void exec__win_pages_prune(WinRows *rows, u64 low);
+/* What reading a page gave. */
+Err exec__win_pages_err(const WinRows *rows);
+/* The cells of a row, and of the `run` rows with it from that row on, good until a few other pages
+   have been looked at. */
+Cell *exec__win_page_cell(const WinRows *rows, u32 column, u64 row);
+bool exec__win_page_marked(const WinRows *rows, u64 row, u8 mark);
+u32 exec__win_page_run(const WinRows *rows, u64 row);
+MUST_CHECK Err exec__win_page_store(WinRows *rows, u32 column, u64 row, const Cell *value);
+
 static inline u64
 exec__win_total(const WinRows *rows)
 {
@@ -55,13 +81,24 @@ exec__win_total(const WinRows *rows)
 static inline Cell *
 exec__win_cell(const WinRows *rows, u32 column, u64 row)
 {
+    if (UNLIKELY(row < rows->first)) return exec__win_page_cell(rows, column, row);
     return &rows->cell[column][row - rows->first];
 }
 
 static inline bool
 exec__win_marked(const WinRows *rows, u64 row, u8 mark)
 {
+    if (UNLIKELY(row < rows->first)) return exec__win_page_marked(rows, row, mark);
     return (rows->mark[row - rows->first] & mark) != 0;
+}
+
+/* Give a row a result. */
+static inline Err
+exec__win_store(WinRows *rows, u32 column, u64 row, const Cell *value)
+{
+    if (UNLIKELY(row < rows->first)) return exec__win_page_store(rows, column, row, value);
+    rows->cell[column][row - rows->first] = *value;
+    return OK;
 }
 
 /* ---- calls (window_call.c) ---- */
@@ -160,6 +197,8 @@ typedef struct Win {
     Arena results_spare;
     Arena scratch; /* For one call of a function. */
     u32 moves;     /* Since interrupts were looked for. */
+    u64 held;      /* As exec__spill_due() knows it. */
+    u64 *computed; /* Scratch: by column, the rows that have values. */
 } Win;
 
 /* One move of a frame: a row that arrives, or one round at the end of a partition.  *waits_out:

@@ -197,9 +197,11 @@ row_by_scan(Exec *exec, Win *win, WinFrame *frame)
     }
     for (u32 i = 0; i < frame->call_count; i++) {
         WinCall *call = &frame->call[i];
-        Err err = exec__win_call_scan(exec, win, frame, call, skip, skip_end, keep,
-                                      exec__win_cell(&win->rows, call->plan->cell, row));
+        Cell value;
+        Err err = exec__win_call_scan(exec, win, frame, call, skip, skip_end, keep, &value);
         if (err != OK) return err;
+        err = exec__win_store(&win->rows, call->plan->cell, row, &value);
+        if (err != OK) return exec__fail(exec, err, NULL);
     }
     return exec__check(exec);
 }
@@ -219,15 +221,13 @@ rows_return(Exec *exec, Win *win, WinFrame *frame, u64 to)
     }
     for (u32 i = 0; i < frame->call_count; i++) {
         WinCall *call = &frame->call[i];
-        Cell *out = exec__win_cell(&win->rows, call->plan->cell, frame->current);
-        if (!call->by_row) {
-            for (u64 n = 0; n < to - frame->current; n++)
-                out[n] = call->value;
-            continue;
-        }
-        for (u64 row = frame->current; row < to; row++, out++) {
-            Err failed = exec__win_call_row(exec, win, frame, call, row, out);
+        for (u64 row = frame->current; row < to; row++) {
+            Cell value = call->value;
+            Err failed = OK;
+            if (call->by_row) failed = exec__win_call_row(exec, win, frame, call, row, &value);
+            if (failed == OK) failed = exec__win_store(&win->rows, call->plan->cell, row, &value);
             if (failed == OK) continue;
+            if (exec->msg.err == OK) (void)exec__fail(exec, failed, NULL);
             err = failed;
             to = row;
         }

@@ -32,6 +32,7 @@ drop_arrays(WinRows *rows)
 void
 exec__win_rows_free(WinRows *rows)
 {
+    exec__win_pages_free(rows);
     drop_arrays(rows);
     arena_free(&rows->bytes);
     arena_free(&rows->spare);
@@ -41,6 +42,7 @@ exec__win_rows_free(WinRows *rows)
 void
 exec__win_rows_clear(WinRows *rows)
 {
+    exec__win_pages_free(rows);
     rows->first = 0;
     rows->count = 0;
     if (rows->capacity > 4 * PRUNE_MIN) drop_arrays(rows);
@@ -110,9 +112,16 @@ move_bytes(WinRows *rows, u32 column, Arena *to)
 Err
 exec__win_rows_prune(WinRows *rows, u64 low, u32 results_from, u32 results_to)
 {
+    if (rows->pages != NULL) exec__win_pages_prune(rows, low);
     if (low <= rows->first) return OK;
     u32 gone = (u32)MIN_OF(low - rows->first, (u64)rows->count);
     if (gone < PRUNE_MIN || gone < rows->count / 2) return OK;
+    return exec__win_rows_shift(rows, gone, results_from, results_to);
+}
+
+Err
+exec__win_rows_shift(WinRows *rows, u32 gone, u32 results_from, u32 results_to)
+{
     u32 left = rows->count - gone;
     for (u32 i = 0; i < rows->columns; i++)
         memmove(rows->cell[i], rows->cell[i] + gone, left * sizeof(Cell));
