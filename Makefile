@@ -26,6 +26,7 @@ SEED          ?=
 .PHONY: fuzz
 .PHONY: fuzz-sql
 .PHONY: help
+.PHONY: growth
 .PHONY: install
 .PHONY: instr-baseline
 .PHONY: rt-torture
@@ -131,6 +132,9 @@ bench: build-release ## measure beside SQLite
 
 bench-report: ## the plots and the page of what was measured, in docs/bench
 	@bench/report.py build/bench.jsonl docs/bench
+
+growth: full-release ## time of statements as they grow four times: nothing may be quadratic
+	@build/release/tests/unit/session/session_growth_test
 
 instr-baseline: full-release ## keep today's instruction counts; WHY='...' if some are worse
 	@bench/instr/run.py --build build/release --update $(if $(WHY),--why '$(WHY)')

@@ -79,9 +79,13 @@ class Tokens:
         self.functions = []         # (index of its first token, name, is static)
         self.globals = []           # objects that are not static: index of the first token, name
         self.macros = set()
-        pairs = zip(self.code, self.code[1:], self.code[2:])
-        self.forward = {self.texts[j] for i, j, k in pairs
-                        if self.texts[i] in ("struct", "union") and self.texts[k] != "{"}
+        triples = [tuple(self.texts[i] for i in three)
+                   for three in zip(self.code, self.code[1:], self.code[2:])]
+        tags = [(name, after) for before, name, after in triples if before in ("struct", "union")]
+        bodies = {name for name, after in tags if after == "{"}
+        # Named here, perhaps to be defined elsewhere.
+        self.forward = {name for name, after in tags if after != "{"}
+        self.only_named = self.forward - bodies
         self.find_structs()
         self.find_declarations()
         for i, kind in enumerate(self.kinds):
@@ -359,15 +363,17 @@ class Amalgamation:
         first = {}
         for header in [path for path in self.files if path not in units]:
             own = self.files[header].own()
-            clashes = {n for n in own if n in first and n not in self.files[header].forward
+            clashes = {n for n in own if n in first and n not in self.files[header].only_named
                        and header not in self.headers_of(first[n])
                        and first[n] not in self.headers_of(header)}
-            first.update({n: header for n in own - self.files[header].forward if n not in first})
+            named = own - self.files[header].only_named
+            first.update({n: header for n in named if n not in first})
             if not clashes:
                 continue
             renames = {n: f"{n}_{len(first)}h" for n in clashes}
             for path, tokens in self.files.items():
-                if path == header or header in self.headers_of(path):
+                if path == header or header in self.headers_of(path) or (
+                        path.parent == header.parent and path not in units):
                     rename(tokens, renames, self.files[header].types)
 
     def put(self, path):

@@ -265,7 +265,10 @@ def test_two_thousand_slow_clients(t):
         longest, end, asked = 0, time.monotonic() + 3, 0
         while time.monotonic() < end:
             for s in slow[1 + asked % 97::97]:
-                s.sendall(b"1")
+                try:
+                    s.sendall(b"1")
+                except OSError:
+                    pass  # The server may let go of it.
             started = time.monotonic()
             c.run(INSERT, [asked])
             with Http(server) as h:

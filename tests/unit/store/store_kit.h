@@ -33,7 +33,7 @@ kit_remove(const char *dir)
 static inline void
 kit_start(Kit *kit)
 {
-    snprintf(kit->dir, sizeof(kit->dir), "/tmp/weft-store-XXXXXX");
+    memcpy(kit->dir, "/tmp/weft-store-XXXXXX", sizeof("/tmp/weft-store-XXXXXX"));
     assert_non_null(mkdtemp(kit->dir));
     snprintf(kit->path, sizeof(kit->path), "%s/t.db", kit->dir);
 }
