@@ -104,6 +104,9 @@ fill(Bench *b)
     begin(b);
     for (u64 i = 0; i < ROWS; i++) {
         put(b, i * 2, b->value_bytes, STORE_PUT_INSERT);
+        if (i % 10000 != 9999) continue;
+        commit(b); /* Not so much at once that its undo is spilled. */
+        begin(b);
     }
     commit(b);
 }
