@@ -101,7 +101,7 @@ sum_block(const Batch *in, const Vec *vec, Sum *sum)
     i64 total = 0, large = 0;
     for (u32 n = 0; n < in->count; n++) {
         i64 value = vec->u.i[batch_at(in, n)];
-        large |= (value + BLOCK_BOUND) & ~(2 * BLOCK_BOUND - 1);
+        large |= (i64)((u64)value + (u64)BLOCK_BOUND) & ~(2 * BLOCK_BOUND - 1);
         total = (i64)((u64)total + (u64)value);
     }
     if (large != 0) return false;
@@ -133,7 +133,7 @@ sum_groups(const Group *group, const Agg *agg, const Batch *in, const Vec *vec)
     for (u32 n = 0; n < in->count; n++) {
         u32 at = batch_at(in, n), number = group->group_of[at];
         i64 value = vec->u.i[at];
-        large |= (value + BLOCK_BOUND) & ~(2 * BLOCK_BOUND - 1);
+        large |= (i64)((u64)value + (u64)BLOCK_BOUND) & ~(2 * BLOCK_BOUND - 1);
         part[number] = (i64)((u64)part[number] + (u64)value);
         rows[number]++;
     }

@@ -67,6 +67,7 @@ tail_of(Node node, Slice key)
 {
     u32 prefix = NODE_LOAD(node_head(node)->prefix_bytes);
     if (prefix > key.bytes) prefix = (u32)key.bytes;
+    if (prefix == 0) return key; /* An empty key may have no address. */
     return (Slice){key.p + prefix, key.bytes - prefix};
 }
 
