@@ -194,7 +194,7 @@ all_rows(Run *run, sqlite3_stmt *stmt, int64_t times)
     for (int64_t i = 0; i < times; i++) {
         int code = e->step(stmt);
         while (code == CODE_ROW) {
-            sum = sum * 31 + e->column_int64(stmt, 0);
+            sum = (int64_t)((uint64_t)sum * 31 + (uint64_t)e->column_int64(stmt, 0));
             code = e->step(stmt);
         }
         db_must(&run->db, code, "step");
