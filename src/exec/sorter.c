@@ -79,6 +79,23 @@ exec__sorter_init(Exec *exec, Sorter *sorter, const PlanSortKey *key, u32 key_co
     return OK;
 }
 
+/* What sorting needs beside the rows. */
+static void
+arrays_free(Sorter *sorter)
+{
+    mem_free(sorter->item);
+    mem_free(sorter->scratch);
+    mem_free(sorter->order);
+    mem_free(sorter->order_scratch);
+    mem_free(sorter->mapped[0]);
+    mem_free(sorter->mapped[1]);
+    exec__number_room_free(&sorter->room);
+    sorter->item = sorter->scratch = NULL;
+    sorter->order = sorter->order_scratch = NULL;
+    sorter->mapped[0] = sorter->mapped[1] = NULL;
+    sorter->capacity = 0;
+}
+
 void
 exec__sorter_free(Sorter *sorter)
 {
@@ -93,13 +110,7 @@ exec__sorter_free(Sorter *sorter)
     arena_free(&sorter->key_bytes);
     arena_free(&sorter->spare_bytes);
     buf_free(&sorter->key_buf);
-    mem_free(sorter->item);
-    mem_free(sorter->scratch);
-    mem_free(sorter->order);
-    mem_free(sorter->order_scratch);
-    mem_free(sorter->mapped[0]);
-    mem_free(sorter->mapped[1]);
-    exec__number_room_free(&sorter->room);
+    arrays_free(sorter);
     *sorter = (Sorter){0};
 }
 
@@ -641,17 +652,7 @@ exec__sorter_drop(Sorter *sorter)
 {
     exec__rowbuf_drop(&sorter->rows);
     exec__rowbuf_drop(&sorter->keys);
-    mem_free(sorter->item);
-    mem_free(sorter->scratch);
-    mem_free(sorter->order);
-    mem_free(sorter->order_scratch);
-    mem_free(sorter->mapped[0]);
-    mem_free(sorter->mapped[1]);
-    exec__number_room_free(&sorter->room);
-    sorter->item = sorter->scratch = NULL;
-    sorter->order = sorter->order_scratch = NULL;
-    sorter->mapped[0] = sorter->mapped[1] = NULL;
-    sorter->capacity = 0;
+    arrays_free(sorter);
 }
 
 Err
