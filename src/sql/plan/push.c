@@ -191,9 +191,6 @@ is_strict(const Core *core, const PlanExpr *e, u64 mask)
                    ? true
                    : is_strict(core, e->arg[0], mask);
     case PX_IN_LIST: return e->arg_count > 1 && is_strict(core, e->arg[0], mask);
-    case PX_FUNC:
-        return (e->u.func.def->flags & FUNC_LIKE) != 0 && e->arg_count >= 2 &&
-               (is_strict(core, e->arg[0], mask) || is_strict(core, e->arg[1], mask));
     default: return false;
     }
 }
@@ -216,6 +213,10 @@ rejects_nulls(const Core *core, const PlanExpr *e, u64 mask)
             if (!rejects_nulls(core, e->arg[i], mask)) return false;
         }
         return true;
+    case PX_FUNC:
+        /* NULL LIKE a blob is 0 (func_like.c): not strict, but not true either. */
+        return (e->u.func.def->flags & FUNC_LIKE) != 0 && e->arg_count >= 2 &&
+               (is_strict(core, e->arg[0], mask) || is_strict(core, e->arg[1], mask));
     default: return is_strict(core, e, mask);
     }
 }
