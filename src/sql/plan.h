@@ -390,6 +390,7 @@ struct PlanNode {
             u32 sorted_prefix; /* The input is already sorted by that many keys. */
             PlanExpr *limit; /* Top-N: rows needed (limit + offset added up by exec); NULL: all. */
             PlanExpr *offset;
+            bool of_targets; /* The keys of an UPDATE or DELETE; no query asked for the order. */
         } sort;
         struct {
             PlanExpr *limit; /* Negative: no limit.  NULL: none. */

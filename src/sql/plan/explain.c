@@ -210,7 +210,7 @@ explain_below(Explain *x, const PlanNode *node, i64 parent)
     case PLAN_HASH_JOIN: explain_join(x, node, parent); break;
     case PLAN_SORT:
         explain_node(x, node->input, parent);
-        add_line(x, parent, "USE TEMP B-TREE FOR ORDER BY");
+        if (!node->u.sort.of_targets) add_line(x, parent, "USE TEMP B-TREE FOR ORDER BY");
         break;
     case PLAN_GROUP: explain_group(x, node, parent); break;
     case PLAN_WINDOW: explain_window(x, node, parent); break;

@@ -263,7 +263,13 @@ plan__insert(Binder *b, const AstInsert *ast)
         target.write->sequence = catalog_view_table(b->ctx->catalog, bind__text(table->schema),
                                                     SLICE_LITERAL("sqlite_sequence"), NULL);
     }
-    return plan__target_table_parts(b, &target) && plan_upserts(b, &target, ast) &&
-           plan__returning(b, &target, &ast->returning) && plan__foreign_keys(b, &target) &&
-           plan__triggers(b, &target, table);
+    if (!plan__target_table_parts(b, &target) || !plan_upserts(b, &target, ast) ||
+        !plan__returning(b, &target, &ast->returning) || !plan__foreign_keys(b, &target) ||
+        !plan__triggers(b, &target, table))
+        return false;
+    /* What a trigger or a cascade writes, the source may read: it must not meet its own work. */
+    const PlanWrite *write = target.write;
+    if (ast->select != NULL && (write->trigger_count > 0 || write->foreign_child_count > 0))
+        target.write->collect = true;
+    return true;
 }

@@ -240,6 +240,45 @@ must_collect(const Target *target, const Change *change, const SetList *sets)
     return false;
 }
 
+/* Do the targets come in the order of their keys? */
+static bool
+in_key_order(const PlanNode *source)
+{
+    const PlanScan *scan = only_scan(source);
+    if (scan == NULL) return false;
+    return is_one_row(scan) || (scan->index == NULL && !scan->backwards);
+}
+
+/* Collected targets are changed in the order of their keys, as SQLite changes what it has
+   collected: triggers, RETURNING and OR FAIL show it. */
+static bool
+sort_targets(Binder *b, const Target *target)
+{
+    PlanWrite *write = target->write;
+    const TableDef *table = target->table;
+    if (!write->collect || table->is_view || in_key_order(write->source)) return true;
+    const IndexDef *primary = table->without_rowid ? table->primary_key : NULL;
+    u32 count = primary == NULL ? 1 : primary->key_columns;
+    PlanNode *sort = plan__node(b, PLAN_SORT, write->source->columns);
+    PlanSortKey *key = KEEP_ARRAY(b, PlanSortKey, count);
+    if (sort == NULL || key == NULL) return false;
+    for (u32 i = 0; i < count; i++) {
+        key[i].expr = plan__column(b, i, NULL);
+        if (key[i].expr == NULL) return false;
+        if (primary == NULL) continue;
+        key[i].collation = primary->column[i].collation;
+        key[i].desc = key[i].nulls_last = primary->column[i].desc;
+    }
+    sort->input = write->source;
+    sort->klass = write->source->klass;
+    sort->rows = write->source->rows;
+    sort->u.sort.key = key;
+    sort->u.sort.key_count = count;
+    sort->u.sort.of_targets = true;
+    write->source = sort;
+    return true;
+}
+
 /* The columns of the source that the expression reads, through virtual columns to their inputs. */
 static void
 mark_used(const PlanExpr *e, Source *source)
@@ -318,7 +357,7 @@ plan__update(Binder *b, const AstUpdate *ast)
     if (!plan__returning(b, &target, &ast->returning)) return false;
     if (!plan__foreign_keys(b, &target) || !plan__triggers(b, &target, table)) return false;
     write->collect = must_collect(&target, &change, &sets);
-    return true;
+    return sort_targets(b, &target);
 }
 
 bool
@@ -350,5 +389,5 @@ plan__delete(Binder *b, const AstDelete *ast)
     write->truncate = ast->where == NULL && ast->returning.count == 0 &&
                       write->trigger_count == 0 && write->foreign_child_count == 0 && !ignore &&
                       !table->is_view && write->foreign_key_count == 0;
-    return true;
+    return sort_targets(b, &target);
 }
