@@ -263,7 +263,11 @@ aggregate_expr(Binder *b, Scope *owner, BoundAgg *agg, const AstExpr *ast)
     PlanExpr *e = bind__new(b, PX_BOUND_AGG, 0, ast->span);
     if (e == NULL) return NULL;
     for (u32 i = 0; i < agg->args.count; i++) {
-        if (agg->args.items[i]->klass > e->klass) e->klass = agg->args.items[i]->klass;
+        const PlanExpr *arg = agg->args.items[i];
+        if (arg->klass > e->klass) e->klass = arg->klass;
+        if ((arg->flags & PX_FLAG_COLLATE) == 0 || (e->flags & PX_FLAG_COLLATE) != 0) continue;
+        e->flags |= PX_FLAG_COLLATE; /* As in bind__finish(). */
+        e->collation = arg->collation;
     }
     u8 klass = bind__call_class(def, &agg->args);
     if (klass > e->klass) e->klass = klass;
