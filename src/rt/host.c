@@ -83,13 +83,17 @@ rt_cpu_count(void)
 u64
 rt_memory_bytes(void)
 {
+    /* Read once: every database that is opened asks, and the files of a cgroup are slow. */
+    static u64 known;
+    u64 bytes = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (bytes != 0) return bytes;
     struct sysinfo info;
-    u64 bytes = 0;
     if (sysinfo(&info) == 0) bytes = (u64)info.totalram * info.mem_unit;
     char text[64];
     unsigned long long limit;
     line_read("/sys/fs/cgroup/memory.max", text, sizeof(text));
     if (sscanf(text, "%llu", &limit) == 1 && (bytes == 0 || limit < bytes)) bytes = limit;
+    __atomic_store_n(&known, bytes, __ATOMIC_RELAXED);
     return bytes;
 }
 

@@ -233,17 +233,6 @@ open_empty(Store *store, StoreFile *file, const StoreOptions *options, ErrMsg *m
     return err == OK ? log_attach(store, file, &start, msg) : err;
 }
 
-/* What was read may lie in the kernel's cache only: before anything is built on it, it is written
-   again and synced. */
-static Err
-super_rewrite(StoreFile *file, ErrMsg *msg)
-{
-    if (PLANT(103)) return OK;
-    Super super = *ckpt_super(file->ckpt);
-    Err err = super_write(file->file, &super, msg);
-    return err == OK ? rt_file_sync(file->file, msg) : err;
-}
-
 static Err
 open_clean(StoreFile *file, WalStart *start, ErrMsg *msg)
 {
@@ -283,11 +272,10 @@ open_super(Store *store, StoreFile *file, const Super *super, const StoreOptions
     Err err = ckpt_open(file->file, super, frames, &file->ckpt, msg);
     if (err == OK && store->read_only) ckpt_set_read_only(file->ckpt);
     if (err == OK) err = pool_attach(store, file, frames, msg);
-    /* Recovery may write pages to slots that an older superblock names. */
-    if (err == OK && !store->read_only) err = super_rewrite(file, msg);
+    bool is_clean = (super->flags & SUPER_CLEAN) != 0;
+    if (err == OK && !is_clean && !store->read_only) err = ckpt_settle(file->ckpt, msg);
     if (err == OK) err = recover__checkpoint(store, msg);
     if (err != OK) return err;
-    bool is_clean = (super->flags & SUPER_CLEAN) != 0;
     err = is_clean ? open_clean(file, &start, msg) : open_log(store, file, &start, msg);
     return err == OK ? log_attach(store, file, &start, msg) : err;
 }

@@ -36,7 +36,29 @@ Err
 ckpt__write(Ckpt *ckpt, u32 slot, u8 *page, ErrMsg *msg)
 {
     store_u64(page, ckpt__checksum(ckpt, slot, page));
+    Err err = ckpt_settle(ckpt, msg);
+    if (err != OK) return err;
     return rt_file_write(ckpt->file, ckpt__offset(ckpt, slot), page, ckpt->page_bytes, msg);
+}
+
+Err
+ckpt_settle(Ckpt *ckpt, ErrMsg *msg)
+{
+    if (rt_load_acquire(&ckpt->unsettled) == 0 || PLANT(103)) return OK;
+    Err err = OK;
+    rt_mutex_lock(&ckpt->settle_mutex);
+    if (rt_load_relaxed(&ckpt->unsettled) != 0) {
+        Super super = ckpt->super; /* Nobody changes it before this is done. */
+        err = super_write(ckpt->file, &super, msg);
+        if (err == OK) err = rt_file_sync(ckpt->file, msg);
+        if (err != OK) {
+            err = ckpt__fail(ckpt, err);
+        } else {
+            rt_store_release(&ckpt->unsettled, 0);
+        }
+    }
+    rt_mutex_unlock(&ckpt->settle_mutex);
+    return err;
 }
 
 static bool
@@ -534,6 +556,7 @@ ckpt_open(RtFile *file, const Super *super, u32 frames, Ckpt **ckpt_out, ErrMsg 
     Err err = ckpt_new(file, super->page_bytes, super->store_id, frames, &ckpt, msg);
     if (err != OK) return err;
     ckpt->super = *super;
+    rt_store_relaxed(&ckpt->unsettled, 1);
     ckpt->opened_epoch = super->epoch;
     rt_word_init(&ckpt->ops.epoch, super->epoch + 1);
     err = load_all(ckpt, msg);

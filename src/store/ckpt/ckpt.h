@@ -84,6 +84,12 @@ MUST_CHECK Err ckpt_run(Ckpt *ckpt, const CkptClient *client, u32 flags, ErrMsg 
 /* Write a superblock with other log positions or flags for the same checkpoint, and sync.  Nobody
    makes a checkpoint meanwhile.  [parks] */
 MUST_CHECK Err ckpt_write_super(Ckpt *ckpt, const Super *super, ErrMsg *msg);
+/*
+ * The superblock that was read may lie in the kernel's cache only, after a sync that failed: write
+ * it again and sync, once.  Whatever changes the file does so first, because the older superblock
+ * names slots that are written or cut off now; who only reads never does.  [parks]
+ */
+MUST_CHECK Err ckpt_settle(Ckpt *ckpt, ErrMsg *msg);
 /* Give the end of the file back if nothing is there.  [parks] */
 void ckpt_trim(Ckpt *ckpt);
 

@@ -52,6 +52,9 @@ struct Ckpt {
     RtU32 *failure_word; /* Of who watches; NULL: nobody. */
     RtMutex throttle_mutex;
     RtCond throttle_cond;
+
+    RtU32 unsettled; /* The superblock that was read may not be on the disk. */
+    RtMutex settle_mutex;
 };
 
 /* What is in front of the bytes of a page of a chain. */

@@ -48,7 +48,7 @@ static Err
 batch_write(Run *run)
 {
     Ckpt *ckpt = run->ckpt;
-    Err err = OK;
+    Err err = ckpt_settle(ckpt, run->msg);
     for (u32 from = 0; from < run->count && err == OK;) {
         u32 to = from;
         do {
@@ -336,8 +336,10 @@ write_super(Run *run, u32 flags)
                    .pages_end = run->pages_end,
                    .tree_next = run->cut.tree_next,
                    .page_bytes = ckpt->page_bytes};
+    Err err = ckpt_settle(ckpt, run->msg);
+    if (err != OK) return err;
     /* Whatever goes wrong from here on, the file may hold either. */
-    Err err = super_write(ckpt->file, &super, run->msg);
+    err = super_write(ckpt->file, &super, run->msg);
     if (err == OK) err = rt_file_sync(ckpt->file, run->msg);
     if (err != OK) return ckpt__fail(ckpt, err);
     ckpt->super = super;
@@ -440,7 +442,8 @@ ckpt_write_super(Ckpt *ckpt, const Super *wanted, ErrMsg *msg)
         err = err_set(msg, ERR_IO, "a write to %s has failed; it must be opened again",
                       rt_file_name(ckpt->file));
     } else {
-        err = super_write(ckpt->file, &super, msg);
+        err = ckpt_settle(ckpt, msg);
+        if (err == OK) err = super_write(ckpt->file, &super, msg);
         if (err == OK) err = rt_file_sync(ckpt->file, msg);
         if (err != OK) err = ckpt__fail(ckpt, err);
         if (err == OK) ckpt->super = super;
@@ -462,8 +465,9 @@ ckpt_trim(Ckpt *ckpt)
     ckpt->trims = worth;
     rt_latch_release(&ckpt->latch);
     if (worth) {
-        Err ignored = rt_file_truncate(ckpt->file, ckpt__offset(ckpt, end), NULL);
-        (void)ignored;
+        /* The slots are given back all the same if it fails. */
+        Err ignored = ckpt_settle(ckpt, NULL);
+        if (ignored == OK) ignored = rt_file_truncate(ckpt->file, ckpt__offset(ckpt, end), NULL);
         rt_latch_acquire(&ckpt->latch);
         ckpt->trims = false;
         rt_latch_release(&ckpt->latch);

@@ -312,10 +312,35 @@ undoing_without_a_disk_ends_the_writing(void **state)
     assert_int_equal(mem_live_blocks(), blocks);
 }
 
+/* Opened clean, read and closed: no call that writes or syncs is made, so none can fail. */
+static void
+who_only_reads_writes_nothing(void **state)
+{
+    (void)state;
+    Kit kit;
+    kit_start_fast(&kit);
+    Store *store = far_open(&kit);
+    StoreTxn *txn = kit_begin(store, STORE_SNAPSHOT);
+    far_put(txn, 3, 'x');
+    kit_commit(txn);
+    store_close(store);
+    rt_fault_only(RT_FAULT_WRITE | RT_FAULT_SYNC | RT_FAULT_SIZE);
+    rt_fault_arm_onwards(1, EIO);
+    store = far_open(&kit);
+    txn = kit_begin(store, STORE_SNAPSHOT);
+    assert_int_equal(far_get(txn, 3), 'x');
+    store_txn_rollback(txn);
+    store_close(store);
+    assert_false(rt_fault_fired());
+    rt_fault_arm(0, 0);
+    kit_end(&kit);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_only_reads_writes_nothing),
         cmocka_unit_test(every_allocation_fails_once),
         cmocka_unit_test(every_file_call_fails_once),
         cmocka_unit_test(undoing_without_a_disk_ends_the_writing),
