@@ -248,6 +248,8 @@ const char *
 mem_account_refused(MemAccount *account, u64 *cap_out)
 {
     *cap_out = atomic_load_explicit(&account->refused_cap_bytes, memory_order_relaxed);
+    /* Asked before every statement, and hardly ever set. */
+    if (atomic_load_explicit(&account->refused_by, memory_order_relaxed) == NULL) return NULL;
     return atomic_exchange_explicit(&account->refused_by, NULL, memory_order_relaxed);
 }
 

@@ -62,6 +62,12 @@ typedef struct MemAccount {
     _Atomic u64 refused_cap_bytes;
 } MemAccount;
 
+/* Set the cap of one account; 0: none. */
+static inline void
+mem_account_cap(MemAccount *account, u64 cap_bytes)
+{
+    __atomic_store_n(&account->cap_bytes, cap_bytes, __ATOMIC_RELAXED);
+}
 MUST_CHECK Err mem_account_charge(MemAccount *account, u64 bytes);
 void mem_account_release(MemAccount *account, u64 bytes);
 /* Whose cap the last charge in this account or below it that failed met: the name of that account

@@ -8,13 +8,23 @@
 
 /* ---- prepare and finalize ---- */
 
+/* `sql` ends at a NUL, or after `bytes`.  Its end is not looked for beyond the first statement: a
+   script of many is prepared one by one. */
 static int
 prepare(sqlite3 *db, const char *sql, size_t bytes, sqlite3_stmt **stmt_out, size_t *consumed_out)
 {
     Stmt *inner;
     sqlite3_stmt *stmt = MEM_NEW(sqlite3_stmt);
     if (stmt == NULL) return capi__fail(db, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
-    Err err = stmt_prepare(db->session, SLICE(sql, bytes), &inner, consumed_out);
+    Err err;
+    bool goes_on;
+    size_t most = STMT_TEXT_FIRST;
+    do {
+        size_t length = strnlen(sql, MIN_OF(most, bytes));
+        goes_on = length == most && length < bytes;
+        err = stmt_prepare_first(db->session, SLICE(sql, length), &goes_on, &inner, consumed_out);
+        most *= STMT_TEXT_STEP;
+    } while (goes_on);
     if (err != OK || inner == NULL) {
         mem_free(stmt);
         return capi__result(db, err);
@@ -39,9 +49,8 @@ sqlite3_prepare_v3(sqlite3 *db, const char *sql, int bytes, unsigned flags, sqli
     *stmt_out = NULL;
     if (tail_out != NULL) *tail_out = sql;
     if (!capi__db_ok(db) || db->session == NULL || sql == NULL) return SQLITE_MISUSE;
-    size_t length = bytes < 0 ? strlen(sql) : strnlen(sql, (size_t)bytes);
     size_t consumed = 0;
-    int code = prepare(db, sql, length, stmt_out, &consumed);
+    int code = prepare(db, sql, bytes < 0 ? SIZE_MAX : (size_t)bytes, stmt_out, &consumed);
     if (tail_out != NULL) *tail_out = sql + consumed;
     return code;
 }
@@ -82,7 +91,7 @@ sqlite3_prepare16_v3(sqlite3 *db, const void *sql16, int bytes16, unsigned flags
     size_t bytes, consumed = 0;
     char *sql = capi__from_utf16(sql16, bytes16, &bytes);
     if (sql == NULL) return SQLITE_NOMEM;
-    int code = prepare(db, sql, strlen(sql), stmt_out, &consumed);
+    int code = prepare(db, sql, bytes, stmt_out, &consumed);
     if (tail_out != NULL) *tail_out = tail16(sql16, sql, consumed);
     mem_free(sql);
     return code;

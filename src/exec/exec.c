@@ -214,7 +214,7 @@ exec_start(Exec *exec, StoreTxn *const *txn_by_database, const Cell *params, u32
         }
         exec->param = exec->param_own;
     }
-    exec->own_account.cap_bytes = exec->env->statement_bytes_max;
+    mem_account_cap(&exec->own_account, exec->env->statement_bytes_max);
     for (u32 i = 0; UNLIKELY(exec->env->watch) && i < exec->plan->node_count; i++) {
         if (exec->node[i] != NULL) exec->node[i]->counters = (ExecNodeCounters){0};
     }

@@ -216,13 +216,37 @@ prepare_parsed(Stmt *stmt, AstStatement *ast)
     return shown != OK ? shown : err;
 }
 
+/*
+ * Parse stmt->sql.  Of a text that goes on, only a statement that a semicolon ends before the end
+ * of the piece is certain (the last one may stand in a comment): else *more_out, and nothing has
+ * happened.
+ */
 static Err
-prepare_inside(Session *session, Slice sql, Stmt **stmt_out, size_t *consumed_out)
+parse_text(Stmt *stmt, bool goes_on, AstStatement **ast_out, size_t *consumed_out, bool *more_out)
 {
     ErrMsg msg = {.sql_offset = -1};
-    AstStatement *ast;
+    ParseOptions options = parse_options(stmt->session);
+    *consumed_out = 0;
+    Err err = sql_parse(&stmt->arena, SLICE(stmt->sql, stmt->sql_bytes), &options, ast_out,
+                        consumed_out, &msg);
+    size_t end = *consumed_out;
+    bool is_certain = err == OK && *ast_out != NULL && end > 0 && end < stmt->sql_bytes &&
+                      stmt->sql[end - 1] == ';';
+    *more_out = goes_on && !is_certain;
+    if (*more_out) {
+        err_clear(&msg);
+        return OK;
+    }
+    return err == OK ? OK : session__fail(stmt->session, err, &msg);
+}
+
+static Err
+prepare_inside(Session *session, Slice sql, bool *goes_on_io, Stmt **stmt_out, size_t *consumed_out)
+{
+    AstStatement *ast = NULL;
     size_t consumed = 0;
-    ParseOptions options = parse_options(session);
+    bool more = false, goes_on = *goes_on_io;
+    *goes_on_io = false;
     Stmt *stmt = MEM_NEW(Stmt);
     if (stmt == NULL) return session__fail(session, ERR_NOMEM, NULL);
     stmt->session = session;
@@ -234,15 +258,17 @@ prepare_inside(Session *session, Slice sql, Stmt **stmt_out, size_t *consumed_ou
     stmt->sql_bytes = nul == NULL ? sql.bytes : (size_t)(nul - sql.p);
     stmt->sql = mem_strndup(sql.p, stmt->sql_bytes);
     Err err = stmt->sql == NULL ? session__fail(session, ERR_NOMEM, NULL) : OK;
-    if (err == OK) {
-        err = sql_parse(&stmt->arena, SLICE(stmt->sql, stmt->sql_bytes), &options, &ast, &consumed,
-                        &msg);
-        if (err != OK) session__fail(session, err, &msg);
+    goes_on = goes_on && nul == NULL;
+    if (err == OK) err = parse_text(stmt, goes_on, &ast, &consumed, &more);
+    if (more) {
+        stmt__free(stmt);
+        *goes_on_io = true;
+        return OK;
     }
     if (err == OK && consumed == stmt->sql_bytes && nul != NULL) consumed = sql.bytes;
     if (consumed_out != NULL) *consumed_out = consumed;
     if (err == OK && ast != NULL) {
-        stmt->is_whole_text = nul == NULL && consumed == sql.bytes;
+        stmt->is_whole_text = nul == NULL && consumed == sql.bytes && !goes_on;
         stmt->sql_bytes = MIN_OF(consumed, stmt->sql_bytes);
         stmt->sql[stmt->sql_bytes] = 0;
         err = prepare_parsed(stmt, ast);
@@ -258,7 +284,8 @@ prepare_inside(Session *session, Slice sql, Stmt **stmt_out, size_t *consumed_ou
 }
 
 Err
-stmt_prepare(Session *session, Slice sql, Stmt **stmt_out, size_t *consumed_out)
+stmt_prepare_first(Session *session, Slice sql, bool *goes_on_io, Stmt **stmt_out,
+                   size_t *consumed_out)
 {
     *stmt_out = NULL;
     if (consumed_out != NULL) *consumed_out = 0;
@@ -267,17 +294,29 @@ stmt_prepare(Session *session, Slice sql, Stmt **stmt_out, size_t *consumed_out)
     session__enter(session, &previous);
     err_clear(&session->error);
     Err err = OK;
-    Stmt *kept = stmt_cache__take(session, sql);
+    Stmt *kept = *goes_on_io ? NULL : stmt_cache__take(session, sql);
     if (kept != NULL) {
         link_stmt(session, kept);
         *stmt_out = kept;
         if (consumed_out != NULL) *consumed_out = sql.bytes;
     } else {
-        err = prepare_inside(session, sql, stmt_out, consumed_out);
+        err = prepare_inside(session, sql, goes_on_io, stmt_out, consumed_out);
     }
     session__leave(session, previous);
     session_unlock(session);
     return err;
+}
+
+Err
+stmt_prepare(Session *session, Slice sql, Stmt **stmt_out, size_t *consumed_out)
+{
+    /* The whole of a long script is not looked at for each of its statements. */
+    for (size_t bytes = STMT_TEXT_FIRST;; bytes *= STMT_TEXT_STEP) {
+        bool goes_on = bytes < sql.bytes;
+        Slice first = {sql.p, MIN_OF(bytes, sql.bytes)};
+        Err err = stmt_prepare_first(session, first, &goes_on, stmt_out, consumed_out);
+        if (!goes_on) return err;
+    }
 }
 
 /* ---- running ---- */

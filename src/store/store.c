@@ -562,9 +562,8 @@ store_stats(Store *store, StoreStats *stats_out)
         .conflicts = rt_load_relaxed(&counters->conflicts),
         .checkpoints = rt_load_relaxed(&counters->checkpoints),
         .checkpoint_ns_last = rt_load_relaxed(&counters->checkpoint_ns_last),
-        .versions_live = rt_load_relaxed(&store->versions.befores),
-        .version_bytes = rt_load_relaxed(&store->versions.bytes),
     };
+    version_map_count(&store->versions, &stats_out->versions_live, &stats_out->version_bytes);
     rt_latch_acquire(&store->txns_latch);
     stats_out->transactions_open = stats_out->snapshots_open = store->live_count;
     rt_latch_release(&store->txns_latch);

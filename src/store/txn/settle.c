@@ -132,7 +132,7 @@ before_settle(Store *store, TxnState *state, Before *before)
         Tree *tree = store__tree(store, before->tree);
         row_purge(store, tree, before_key(before), hash, rt_load_relaxed(&state->id));
     }
-    before_free(&store->versions, before);
+    before_free(before);
 }
 
 void
@@ -218,13 +218,13 @@ image_drop(Pruning *p, Before *before, bool stripped, bool had_image)
     u64 writer = had_image && !before_is(before, BEFORE_OWN) ? before->writer : 0;
     if (had_image) image_free_long(store, before);
     if (before_is(before, BEFORE_ORPHAN)) {
-        before_free(&store->versions, before);
+        before_free(before);
         return;
     }
     if (!stripped) {
         TxnState *creator = before->creator;
         before_remove(creator, before);
-        before_free(&store->versions, before);
+        before_free(before);
         maybe_give(p, creator);
     }
     if (writer == 0) return;

@@ -30,6 +30,30 @@ bucket_of(const VersionStripe *stripe, u64 hash)
     return &stripe->bucket[hash / VERSION_STRIPES & (stripe->buckets - 1)];
 }
 
+static u64
+cost_of(const Before *before)
+{
+    return sizeof(Before) + 16 + before->key_bytes + (u64)before->value_bytes;
+}
+
+/* Stripe latched. */
+static void
+stripe_count(VersionStripe *stripe, u64 befores, u64 bytes)
+{
+    rt_store_relaxed(&stripe->befores, rt_load_relaxed(&stripe->befores) + befores);
+    rt_store_relaxed(&stripe->bytes, rt_load_relaxed(&stripe->bytes) + bytes);
+}
+
+void
+version_map_count(const VersionMap *map, u64 *befores_out, u64 *bytes_out)
+{
+    *befores_out = *bytes_out = 0;
+    for (u32 i = 0; i < VERSION_STRIPES; i++) {
+        *befores_out += rt_load_relaxed(&map->stripes[i].befores);
+        *bytes_out += rt_load_relaxed(&map->stripes[i].bytes);
+    }
+}
+
 void
 version_map_free(VersionMap *map)
 {
@@ -40,7 +64,7 @@ version_map_free(VersionMap *map)
                 Before *next = head->next_bucket;
                 while (head != NULL) {
                     Before *older = head->older;
-                    before_free(map, head);
+                    before_free(head);
                     head = older;
                 }
                 head = next;
@@ -163,10 +187,13 @@ version_link(VersionMap *map, Before *before)
     Before **link = link_of(stripe, before);
     Before *head = *link;
     before->older = head;
+    before->newer = NULL;
+    if (head != NULL) head->newer = before;
     before->next_bucket = head == NULL ? NULL : head->next_bucket;
     if (head == NULL) stripe->chains++;
     *link = before;
     before_mark(before, BEFORE_LINKED);
+    stripe_count(stripe, 1, cost_of(before));
     return stripe->chains > stripe->buckets;
 }
 
@@ -175,10 +202,12 @@ version_unlink(VersionMap *map, Before *before)
 {
     VersionStripe *stripe = stripe_of(map, before->hash);
     ASSERT(before_is(before, BEFORE_LINKED));
-    Before **link = link_of(stripe, before);
-    Before *head = *link;
-    ASSERT(head != NULL);
-    if (head == before) {
+    if (before->older != NULL) before->older->newer = before->newer;
+    if (before->newer != NULL) {
+        before->newer->older = before->older;
+    } else {
+        Before **link = link_of(stripe, before);
+        ASSERT(*link == before);
         if (before->older != NULL) {
             before->older->next_bucket = before->next_bucket;
             *link = before->older;
@@ -186,21 +215,10 @@ version_unlink(VersionMap *map, Before *before)
             *link = before->next_bucket;
             stripe->chains--;
         }
-    } else {
-        while (head->older != before) {
-            head = head->older;
-            ASSERT(head != NULL);
-        }
-        head->older = before->older;
     }
-    before->older = before->next_bucket = NULL;
-    rt_fetch_and(&before->flags, (u8)~BEFORE_LINKED);
-}
-
-static u64
-cost_of(const Before *before)
-{
-    return sizeof(Before) + 16 + before->key_bytes + (u64)before->value_bytes;
+    before->older = before->newer = before->next_bucket = NULL;
+    before_unmark(before, BEFORE_LINKED);
+    stripe_count(stripe, (u64)-1, (u64)-cost_of(before));
 }
 
 /* ---- memory of Befores ---- */
@@ -232,21 +250,19 @@ before_arena_end(BeforeArena *arena)
 
 /* The fields, and the bytes. */
 static ALWAYS_INLINE void
-before_fill(VersionMap *map, Before *before, TreeId tree, u64 hash, Slice key, Slice image)
+before_fill(Before *before, TreeId tree, u64 hash, Slice key, Slice image)
 {
     *before = (Before){
         .hash = hash, .tree = tree, .key_bytes = (u16)key.bytes, .value_bytes = (u32)image.bytes};
     if (key.bytes > 0) memcpy(before->bytes, key.p, key.bytes);
     if (image.bytes > 0) memcpy(before->bytes + key.bytes, image.p, image.bytes);
-    rt_fetch_add(&map->befores, 1);
-    rt_fetch_add(&map->bytes, cost_of(before));
 }
 
 Before *
-before_new(VersionMap *map, TreeId tree, u64 hash, Slice key, Slice image)
+before_new(TreeId tree, u64 hash, Slice key, Slice image)
 {
     Before *before = (Before *)mem_alloc(sizeof(Before) + key.bytes + image.bytes);
-    if (before != NULL) before_fill(map, before, tree, hash, key, image);
+    if (before != NULL) before_fill(before, tree, hash, key, image);
     return before;
 }
 
@@ -263,12 +279,12 @@ chunk_start(BeforeArena *arena)
 }
 
 Before *
-before_new_in(BeforeArena *arena, VersionMap *map, TreeId tree, u64 hash, Slice key, Slice image)
+before_new_in(BeforeArena *arena, TreeId tree, u64 hash, Slice key, Slice image)
 {
     size_t bytes = ALIGN_UP(sizeof(Before) + key.bytes + image.bytes, 8);
     if (UNLIKELY(arena->singles < CHUNK_SINGLES || bytes > CHUNK_BYTES / 4)) {
         arena->singles++;
-        return before_new(map, tree, hash, key, image);
+        return before_new(tree, hash, key, image);
     }
     BeforeChunk *chunk = arena->chunk;
     if (UNLIKELY(chunk == NULL || CHUNK_BYTES - chunk->used < bytes)) {
@@ -279,17 +295,15 @@ before_new_in(BeforeArena *arena, VersionMap *map, TreeId tree, u64 hash, Slice 
     Before *before = (Before *)(void *)((u8 *)chunk + at);
     chunk->used = at + (u32)bytes;
     chunk->given++;
-    before_fill(map, before, tree, hash, key, image);
+    before_fill(before, tree, hash, key, image);
     before->chunk_at = at;
     return before;
 }
 
 void
-before_free(VersionMap *map, Before *before)
+before_free(Before *before)
 {
     if (before == NULL) return;
-    rt_fetch_sub(&map->befores, 1);
-    rt_fetch_sub(&map->bytes, cost_of(before));
     if (before->chunk_at == 0) {
         mem_free(before);
     } else {

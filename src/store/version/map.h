@@ -28,11 +28,11 @@
 #define BEFORE_UNDONE  32u /* Then, if linked, only a marker for its image's writer. */
 
 struct Before {
-    Before *older;       /* In the chain. */
-    Before *next_bucket; /* Of a head: the next chain in its bucket. */
-    Before *next, *prev; /* In the creator's list. */
-    TxnState *creator;   /* In whose list it is. */
-    u64 creator_id;      /* Whom a slot that asks is told. */
+    Before *older, *newer; /* In the chain; newer: NULL for its head. */
+    Before *next_bucket;   /* Of a head: the next chain in its bucket. */
+    Before *next, *prev;   /* In the creator's list. */
+    TxnState *creator;     /* In whose list it is. */
+    u64 creator_id;        /* Whom a slot that asks is told. */
     u64 hash;
     u64 writer; /* Id of the image's writer; 0: it was settled. */
     u64 ts;     /* When that committed; 0: settled. */
@@ -44,7 +44,7 @@ struct Before {
     u32 chunk_at; /* In its chunk; 0: its memory is its own. */
     u16 key_bytes;
     u8 slot_flags; /* NODE_SLOT_TOMBSTONE, NODE_SLOT_LONG of the image. */
-    RtU8 flags;    /* BEFORE_*; changes under the stripe's latch. */
+    RtU8 flags;    /* BEFORE_*; once linked, changes under the stripe's latch only. */
     u8 bytes[];    /* The key, then the image. */
 };
 
@@ -69,15 +69,23 @@ before_mark_new(Before *before, u32 flag)
 {
     rt_store_relaxed(&before->flags, (u8)(rt_load_relaxed(&before->flags) | flag));
 }
+/* Stripe latched: no read-modify-write is needed, readers without the latch see one or the other.
+ */
 static inline void
 before_mark(Before *before, u32 flag)
 {
-    rt_fetch_or(&before->flags, (u8)flag);
+    rt_store_release(&before->flags, (u8)(rt_load_relaxed(&before->flags) | flag));
+}
+static inline void
+before_unmark(Before *before, u32 flag)
+{
+    rt_store_release(&before->flags, (u8)(rt_load_relaxed(&before->flags) & ~flag));
 }
 
 typedef struct VersionStripe {
     RtLatch latch;
-    u32 chains, buckets; /* buckets: a power of two, or 0. */
+    u32 chains, buckets;  /* buckets: a power of two, or 0. */
+    RtU64 befores, bytes; /* Linked here, for accounts; change under the latch. */
     Before **bucket;
 } VersionStripe;
 
@@ -85,8 +93,10 @@ typedef struct VersionMap {
     VersionStripe stripes[VERSION_STRIPES];
     RtU32 started; /* Every stripe has buckets. */
     RtMutex start_mutex;
-    RtU64 befores, bytes; /* Those that exist, for accounts. */
 } VersionMap;
+
+/* How many Befores stand in chains, and their bytes. */
+void version_map_count(const VersionMap *map, u64 *befores_out, u64 *bytes_out);
 
 void version_map_init(VersionMap *map);
 /* Also frees every Before that is still linked. */
@@ -125,8 +135,8 @@ void version_unlink(VersionMap *map, Before *before);
 
 /* A Before with room for key and image; fields beside key, tree, hash and image are zero.
    NULL: out of memory. */
-Before *before_new(VersionMap *map, TreeId tree, u64 hash, Slice key, Slice image);
-void before_free(VersionMap *map, Before *before);
+Before *before_new(TreeId tree, u64 hash, Slice key, Slice image);
+void before_free(Before *before);
 
 /*
  * Where a transaction that makes many gets them: a chunk at a time, which goes with the last of
@@ -139,8 +149,7 @@ typedef struct BeforeArena {
 } BeforeArena;
 
 /* before_new(), from the arena when it has made a few. */
-Before *
-before_new_in(BeforeArena *arena, VersionMap *map, TreeId tree, u64 hash, Slice key, Slice image);
+Before *before_new_in(BeforeArena *arena, TreeId tree, u64 hash, Slice key, Slice image);
 /* Nothing more comes: the transaction ends. */
 void before_arena_end(BeforeArena *arena);
 

@@ -128,7 +128,7 @@ row__before_release(Store *store, Before *before)
     bool linked = before_is(before, BEFORE_LINKED);
     if (linked) before_mark(before, BEFORE_ORPHAN);
     version_unlock(&store->versions, hash);
-    if (!linked) before_free(&store->versions, before);
+    if (!linked) before_free(before);
 }
 
 /* Take out the marker that named `id` as the writer of an inserted row; stripe not latched. */
@@ -318,7 +318,7 @@ spilled_release(Store *store, Before *before)
     bool linked = before_is(before, BEFORE_LINKED);
     if (linked) before_mark(before, BEFORE_ORPHAN);
     version_unlock(&store->versions, before->hash);
-    if (!linked) before_free(&store->versions, before);
+    if (!linked) before_free(before);
 }
 
 /* No undo of anybody moves to or from a spill meanwhile. */
@@ -332,7 +332,7 @@ doom_fixed(Undoing *u, TxnState *loser, u64 loser_id, DoomedInsert **note_io)
                              &spilled);
     if (err == OK) err = btree_leaf_latch(&u->tree->map, u->key, 0, &u->view);
     if (err != OK) {
-        if (spilled != NULL) before_free(&store->versions, spilled);
+        if (spilled != NULL) before_free(spilled);
         return err;
     }
     u->node = btree_node(&u->tree->map, &u->view);

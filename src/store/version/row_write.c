@@ -83,7 +83,7 @@ row__drop_orphans(Store *store, u64 hash, TreeId tree, Slice key)
            before_is(head, BEFORE_ORPHAN)) {
         if (txn_table_look(&store->states, head->creator_id).state != NULL) return;
         version_unlink(&store->versions, head);
-        before_free(&store->versions, head);
+        before_free(head);
     }
 }
 
@@ -172,9 +172,8 @@ image_make(const RowTry *t)
     const NodeSlot *slot = &node_slots(t->node)[t->slot];
     bool dead = (slot->flags & NODE_SLOT_TOMBSTONE) != 0;
     Slice image = dead ? SLICE_NONE : node_read_value(t->node, t->slot);
-    VersionMap *map = &w->txn->store->versions;
     BeforeArena *arena = &w->txn->images;
-    Before *before = before_new_in(arena, map, w->tree->id, w->hash, w->key, image);
+    Before *before = before_new_in(arena, w->tree->id, w->hash, w->key, image);
     if (before == NULL) return NULL;
     before->slot_flags = slot->flags & (NODE_SLOT_TOMBSTONE | NODE_SLOT_LONG);
     before->writer = t->seen.state == NULL ? 0 : t->writer;
@@ -238,6 +237,21 @@ slot_put(const RowTry *t, u8 writer)
     return node_write(t->node, t->slot, w->value, writer, w->slot_flags, scratch);
 }
 
+/* Whether the last of the writes that it covers is a delete. */
+static void
+cover_note(const RowWrite *w, Before *covering)
+{
+    VersionMap *map = &w->txn->store->versions;
+    if (before_is(covering, BEFORE_DELETES) == w->is_delete) return;
+    version_lock(map, w->hash);
+    if (w->is_delete) {
+        before_mark(covering, BEFORE_DELETES);
+    } else {
+        before_unmark(covering, BEFORE_DELETES);
+    }
+    version_unlock(map, w->hash);
+}
+
 /* Under the leaf's latch: the chain, the undo list, the redo. */
 static void
 note_write(const RowTry *t, RowPlan *plan, u64 epoch)
@@ -263,11 +277,7 @@ note_write(const RowTry *t, RowPlan *plan, u64 epoch)
         version_unlock(map, w->hash);
     }
     if (plan->covering != NULL) {
-        if (w->is_delete) {
-            before_mark(plan->covering, BEFORE_DELETES);
-        } else {
-            rt_fetch_and(&plan->covering->flags, (u8)~BEFORE_DELETES);
-        }
+        cover_note(w, plan->covering);
     } else if (plan->is_insert) {
         undo_append(&state->undo, UNDO_INSERT, w->tree->id, w->key, epoch, redo_at);
         rt_store_release(&state->named, 1);
@@ -309,7 +319,6 @@ change(RowTry *t, TryNext *next_out, bool *changed_out)
 {
     RowWrite *w = t->w;
     StoreTxn *txn = w->txn;
-    Store *store = txn->store;
     RowPlan plan;
     if (!plan_make(t, &plan)) return txn__fail(txn, ERR_NOMEM, "out of memory");
     PageOp op;
@@ -323,7 +332,7 @@ change(RowTry *t, TryNext *next_out, bool *changed_out)
     if (UNLIKELY(writer == NODE_WRITER_ASK_MAP)) {
         node_head(t->node)->flags |= NODE_FLAG_ASKS;
         if (!own && plan.before == NULL) {
-            plan.before = before_new(&store->versions, w->tree->id, w->hash, w->key, SLICE_NONE);
+            plan.before = before_new(w->tree->id, w->hash, w->key, SLICE_NONE);
             if (plan.before == NULL) {
                 err = txn__fail(txn, ERR_NOMEM, "out of memory");
                 goto done;
@@ -334,7 +343,7 @@ change(RowTry *t, TryNext *next_out, bool *changed_out)
     }
     u16 live = node_head(t->node)->live;
     if (!slot_put(t, writer)) {
-        before_free(&store->versions, plan.before);
+        before_free(plan.before);
         t->need = btree_need_bytes(w->key, w->value);
         w->dropped = (LongRef){0};
         *next_out = TRY_AGAIN;

@@ -491,7 +491,7 @@ before_leave(Store *store, Before *before)
     version_unlock(map, before->hash);
     if (held) return;
     before_remove(before->creator, before);
-    before_free(map, before);
+    before_free(before);
 }
 
 static Err
@@ -562,7 +562,7 @@ held_find(Store *store, TxnState *state, const SpillEntry *entry, u64 hash, u64 
     while (before != NULL && (before->creator != state || before->seq != seq)) {
         before = before->older;
     }
-    if (before != NULL) rt_fetch_and(&before->flags, (u8)~BEFORE_MARKER);
+    if (before != NULL) before_unmark(before, BEFORE_MARKER);
     version_unlock(map, hash);
     return before;
 }
@@ -603,7 +603,7 @@ before_back(Store *store, TxnState *state, Spill *spill, const SpillEntry *entry
     if (err != OK) return err;
     Before *before;
     u32 tries = 0;
-    while ((before = before_new(map, entry->tree, hash, entry->key, bytes)) == NULL) {
+    while ((before = before_new(entry->tree, hash, entry->key, bytes)) == NULL) {
         if (!again(&tries, ERR_NOMEM)) return ERR_NOMEM;
     }
     *before_out = before;

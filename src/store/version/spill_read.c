@@ -134,7 +134,7 @@ spill_image_of(Store *store, TxnState *state, u64 id, const Tree *tree, Slice ke
     Err err = spill_image_read(store, &spill->tree.map, tree->id, key, &value, &found, &image,
                                &bytes);
     if (err == OK && found) {
-        Before *before = before_new(&store->versions, tree->id, hash, key, bytes);
+        Before *before = before_new(tree->id, hash, key, bytes);
         if (before == NULL) {
             err = ERR_NOMEM;
         } else {

@@ -7,6 +7,7 @@
 #include "capi_rename.h" /* generated: the functions' names inside libweft */
 #include "sqlite3.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -124,6 +125,63 @@ values_go_both_ways(void **state)
     sqlite3_free(expanded);
     sqlite3_finalize(stmt);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* `before`, blanks up to `width` bytes, `after`; freed by the caller. */
+static char *
+padded(const char *before, size_t width, const char *after)
+{
+    size_t head = strlen(before);
+    assert_true(head < width);
+    char *text = (char *)malloc(width + strlen(after) + 1);
+    assert_non_null(text);
+    memset(text, ' ', width);
+    memcpy(text, before, head);
+    strcpy(text + width, after);
+    return text;
+}
+
+static void
+check_tail(sqlite3 *db, char *text, const char *rest)
+{
+    sqlite3_stmt *stmt;
+    const char *tail;
+    for (int bytes = -1; bytes <= (int)strlen(text) + 1; bytes += (int)strlen(text) + 1) {
+        assert_int_equal(sqlite3_prepare_v2(db, text, bytes, &stmt, &tail), SQLITE_OK);
+        assert_string_equal(tail, rest);
+        assert_true(strlen(sqlite3_sql(stmt)) == strlen(text) - strlen(rest));
+        sqlite3_finalize(stmt);
+    }
+    free(text);
+}
+
+/* A text is looked at piece by piece, 4,096 bytes first: wherever the piece ends. */
+static void
+scripts_are_prepared_piece_by_piece(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_memory();
+    const size_t near[] = {4096, 32768};
+    run(db, "CREATE TABLE t(a)");
+    for (size_t i = 0; i < COUNT_OF(near); i++) {
+        for (size_t width = near[i] - 60; width < near[i] + 4; width++) {
+            check_tail(db, padded("SELECT 1", width, "+1, 'a;b';"), "");
+            check_tail(db, padded("SELECT 1", width, "+1 /* ; */;SELECT 2"), "SELECT 2");
+            check_tail(db, padded("SELECT 1", width, "-- ;\n;;SELECT 2"), ";SELECT 2");
+            check_tail(db, padded("--", width, ";\nSELECT 3 ; SELECT 2"), " SELECT 2");
+            check_tail(db,
+                       padded("CREATE TRIGGER r AFTER INSERT ON t BEGIN", width,
+                              "SELECT 1; SELECT 2; END; SELECT 2"),
+                       " SELECT 2");
+            sqlite3_stmt *stmt;
+            char *text = padded("SELECT 1", width, " FROM nowhere other wrong; SELECT 2");
+            assert_int_equal(sqlite3_prepare_v2(db, text, -1, &stmt, NULL), SQLITE_ERROR);
+            assert_string_equal(sqlite3_errmsg(db), "near \"wrong\": syntax error");
+            assert_int_equal(sqlite3_error_offset(db), width + 20);
+            free(text);
+        }
+    }
+    sqlite3_close(db);
 }
 
 static void
@@ -503,6 +561,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_hard_heap_limit),
         cmocka_unit_test(values_go_both_ways),
+        cmocka_unit_test(scripts_are_prepared_piece_by_piece),
         cmocka_unit_test(a_mutex_is_had_when_asked_for),
         cmocka_unit_test(names_are_uris_unless_configured_otherwise),
         cmocka_unit_test(compile_options_are_one_list),

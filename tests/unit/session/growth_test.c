@@ -218,6 +218,18 @@ spilled_recursion(Job *job, u32 n)
     run(job);
 }
 
+/* Each statement leaves an image of the row, and the commit takes all of them away. */
+static void
+one_row_updated(Job *job, u32 n)
+{
+    put(job, "CREATE TABLE t(a INTEGER PRIMARY KEY, b INT);INSERT INTO t VALUES(1,1);BEGIN;");
+    for (u32 i = 0; i < n; i++) {
+        put(job, "UPDATE t SET b=b+1;");
+    }
+    put(job, "COMMIT");
+    run(job);
+}
+
 typedef void (*RunJob)(Job *job, u32 n);
 
 static f64
@@ -257,6 +269,7 @@ GROWTH_TEST(many_values, 2500, GROWTH_MAX)
 GROWTH_TEST(many_indexes, 125, 14.5)
 GROWTH_TEST(many_savepoints, 250, GROWTH_MAX)
 GROWTH_TEST(rows_with_a_trigger, 3000, GROWTH_MAX)
+GROWTH_TEST(one_row_updated, 4000, GROWTH_MAX)
 GROWTH_TEST(spilled_sort, 1500, SPILLED_MAX)
 GROWTH_TEST(spilled_group, 1500, SPILLED_MAX)
 GROWTH_TEST(spilled_distinct, 1500, SPILLED_MAX)
@@ -273,7 +286,7 @@ main(void)
         cmocka_unit_test(rows_with_a_trigger_grow), cmocka_unit_test(spilled_sort_grow),
         cmocka_unit_test(spilled_group_grow),       cmocka_unit_test(spilled_distinct_grow),
         cmocka_unit_test(spilled_join_grow),        cmocka_unit_test(spilled_window_grow),
-        cmocka_unit_test(spilled_recursion_grow),
+        cmocka_unit_test(spilled_recursion_grow),   cmocka_unit_test(one_row_updated_grow),
     };
     counter_open();
     return cmocka_run_group_tests(tests, NULL, NULL);
