@@ -154,6 +154,7 @@ struct ExecWrite {
     bool fails_early;       /* INSERT of one row: foreign keys are judged before it counts. */
 
     WriteRow fresh, old, victim;
+    Cell *old_first;   /* OLD before triggers changed the row: for AFTER ones; NULL: as in `old`. */
     Cell *upsert_cell; /* Old row, then the excluded row. */
     Cell *result;      /* [returning_count] */
     Cell *extra_row;   /* Old row and extra cells: what SET expressions read. */

@@ -217,6 +217,7 @@ do_next(ExecWrite *w)
     w->sets = w->op == WRITE_UPDATE ? &w->set : NULL;
     w->recheck = w->checked = w->victims_fired = w->victims_gone = w->touches_all = false;
     w->unique_at = 0;
+    w->old_first = NULL;
     const Cell *source;
     bool found;
     err = next_source(w, &source, &found);
@@ -228,13 +229,47 @@ do_next(ExecWrite *w)
     return w->op == WRITE_INSERT ? begin_insert(w, source) : begin_target(w, source);
 }
 
+/* Before the target is read again: its row as it was stays OLD for AFTER triggers and RETURNING,
+   and new values that lie in its record move to where they last. */
+static Err
+keep_old(ExecWrite *w)
+{
+    u32 cells = w->table->column_count + 1u;
+    Arena *arena = &w->exec->row_arena;
+    const Buf *record = &w->old.record;
+    Cell *kept = w->old_first == NULL ? ARENA_NEW_ARRAY(arena, Cell, cells) : NULL;
+    if (w->old_first == NULL && kept == NULL) return ERR_NOMEM;
+    for (u32 i = 0; i < cells && kept != NULL; i++) {
+        Err err = cell_copy(&w->old.cell[i], arena, &kept[i]);
+        if (err != OK) return err;
+    }
+    if (kept != NULL) w->old_first = kept;
+    for (u32 i = 0; i < cells && w->op == WRITE_UPDATE; i++) {
+        Cell *cell = &w->fresh.cell[i];
+        if (cell->type != CELL_TEXT && cell->type != CELL_BLOB) continue;
+        const u8 *p = cell->u.p;
+        if (p < record->p || p > record->p + record->bytes) continue;
+        Err err = cell_copy(cell, arena, cell);
+        if (err != OK) return err;
+    }
+    return OK;
+}
+
+/* The target as it stands now. */
+static Err
+read_target_again(ExecWrite *w, bool *found_out)
+{
+    Err err = keep_old(w);
+    return err == OK ? write__read_row(w, &w->old, found_out) : exec__fail(w->exec, err, NULL);
+}
+
 /* The row again, after triggers may have changed it; gone: the statement skips it. */
 static Err
 reload_target(ExecWrite *w, bool *found_out)
 {
     *found_out = true;
     if (!write__has_triggers(w, w->op)) return OK;
-    Err err = write__read_row(w, &w->old, found_out);
+    Err err = read_target_again(w, found_out);
     if (err != OK || !*found_out || w->op == WRITE_DELETE) return err;
     write__reload_unset(w);
     return generate_fresh(w);
@@ -354,7 +389,7 @@ do_unique(ExecWrite *w)
     if (err != OK || w->op != WRITE_UPDATE || !w->victims_gone) return err;
     /* With a replaced row, actions and triggers may have taken the target itself, or changed it. */
     bool found;
-    err = write__read_row(w, &w->old, &found);
+    err = read_target_again(w, &found);
     w->touches_all = true;
     if (err != OK || found) return err == OK ? write__encode_fresh(w) : err;
     w->state = WRITE_NEXT;
@@ -501,7 +536,8 @@ static Err
 do_returning(ExecWrite *w)
 {
     const PlanWrite *plan = w->plan;
-    const Cell *row = w->op == WRITE_DELETE ? w->old.cell : w->fresh.cell;
+    const Cell *old = w->old_first != NULL ? w->old_first : w->old.cell;
+    const Cell *row = w->op == WRITE_DELETE ? old : w->fresh.cell;
     if (plan->returning_count > 0) {
         exec__subs_forget(w->exec);
         for (u32 i = 0; i < plan->returning_count; i++) {
@@ -511,7 +547,7 @@ do_returning(ExecWrite *w)
         Err err = exec__returning_push(w->exec, w->result);
         if (err != OK) return err;
     }
-    write__fire(w, w->op, false, w->op == WRITE_INSERT ? NULL : w->old.cell,
+    write__fire(w, w->op, false, w->op == WRITE_INSERT ? NULL : old,
                 w->op == WRITE_DELETE ? NULL : w->fresh.cell, WRITE_NEXT);
     return OK;
 }
