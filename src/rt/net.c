@@ -373,6 +373,12 @@ rt_socket_peer_address(const RtSocket *socket)
 }
 
 bool
+rt_socket_is_unix(const RtSocket *socket)
+{
+    return socket->peer.is_unix;
+}
+
+bool
 rt_socket_is_loopback(const RtSocket *socket)
 {
     const char *text = socket->peer.text;

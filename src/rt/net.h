@@ -71,3 +71,4 @@ void rt_socket_close(RtSocket *socket);    /* NULL allowed. */
 /* The peer's address for logs: "127.0.0.1:50312" or "unix". */
 const char *rt_socket_peer_address(const RtSocket *socket);
 bool rt_socket_is_loopback(const RtSocket *socket); /* TCP loopback or Unix. */
+bool rt_socket_is_unix(const RtSocket *socket);

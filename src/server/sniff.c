@@ -5,9 +5,10 @@
  *     A-Z                     HTTP, from which a WebSocket may grow
  *     anything else           Quack
  *
- * A Quack client may wait for the banner before it speaks, so silence means Quack after a moment.
- * That moment is a pause for people and scripts only: a client that wants the banner at once
- * sends an empty line.  Under TLS nobody who is silent is greeted.
+ * Silence says nothing: an HTTP client may connect ahead, or its first packet be lost.  So over TCP
+ * nobody is spoken to before he has spoken, and a Quack client that wants the banner sends an empty
+ * line.  On a Unix socket, and over TCP if the server was told so (`greets`), who is silent for a
+ * moment is taken for one that waits for the banner.  Under TLS nobody who is silent is greeted.
  */
 #include "rt/time.h"
 #include "server/server__quack.h"
@@ -45,6 +46,14 @@ may_be_plain(const Conn *conn)
     return conn->tls != NULL || !has_certificate(conn) || rt_socket_is_loopback(conn->socket);
 }
 
+/* Is silence taken for Quack here? */
+static bool
+greets(const Conn *conn)
+{
+    if (conn->tls != NULL || !may_be_plain(conn)) return false;
+    return conn->server->options.greets || rt_socket_is_unix(conn->socket);
+}
+
 static void
 sniff_run(Conn *conn)
 {
@@ -66,14 +75,16 @@ sniff_run(Conn *conn)
 static u64
 sniff_wait_ns(const Conn *conn)
 {
-    bool greets = conn->tls == NULL && may_be_plain(conn);
-    return greets ? BANNER_WAIT_NS : conn->server->options.request_timeout_ns;
+    const ServerOptions *options = &conn->server->options;
+    if (greets(conn)) return BANNER_WAIT_NS;
+    bool may_come_ahead = conn->tls == NULL && may_be_plain(conn);
+    return may_come_ahead ? options->keep_alive_timeout_ns : options->request_timeout_ns;
 }
 
 static bool
 sniff_late(Conn *conn)
 {
-    if (conn->tls != NULL || !may_be_plain(conn)) return false;
+    if (!greets(conn)) return false;
     conn__switch(conn, &protocol_quack);
     return quack__banner(conn) == OK;
 }

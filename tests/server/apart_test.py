@@ -262,7 +262,6 @@ def test_two_thousand_slow_clients(t):
         slow = []
         for number in range(count):
             slow.append(socket.create_connection((host, int(port))))
-            # At once: who is silent for long is taken for Quack.
             slow[-1].sendall(large if number % 100 == 0 else starts[number % 4])
         longest, end, asked = 0, time.monotonic() + 3, 0
         while time.monotonic() < end:

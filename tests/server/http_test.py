@@ -788,10 +788,37 @@ def test_unix_socket_speaks_all(t):
             same(s.makefile("rb").read().startswith(b"HTTP/1.1 200"), True)
 
 
-def test_silence_gets_the_banner(t):
-    with Server(t.weftd, t.path()) as server:
+def test_silence_gets_the_banner_where_it_is_wanted(t):
+    path = os.path.join(t.folder, "silent")
+    with Server(t.weftd, t.path(), "--unix", path) as server:
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(30)
+            s.connect(server.addresses[1][5:])
+            same(b'"quack":1' in s.recv(1000), True)
+    with Server(t.weftd, t.path(), "--greet") as server:
         with socket.create_connection(server.address.rsplit(":", 1), timeout=30) as s:
             same(b'"quack":1' in s.recv(1000), True)
+
+
+def test_http_client_that_connects_ahead(t):
+    """Silent for longer than the pause after which others are greeted, then a request: nothing but its answer comes."""
+    path = os.path.join(t.folder, "ahead")
+    with Server(t.weftd, t.path(), "--unix", path) as server, socket.socket(socket.AF_UNIX) as clock:
+        with socket.create_connection(server.address.rsplit(":", 1), timeout=30) as s:
+            clock.settimeout(30)
+            clock.connect(path)
+            same(b'"quack":1' in clock.recv(1000), True)    # Greeted, though it came later: the pause is over for s too.
+            s.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            same(s.makefile("rb").read().startswith(b"HTTP/1.1 200"), True)
+        with socket.create_connection(server.address.rsplit(":", 1), timeout=30) as s:
+            s.sendall(b"\n")
+            same(b'"quack":1' in s.recv(1000), True)
+
+
+def test_who_never_speaks_is_sent_away(t):
+    with Server(t.weftd, t.path(), "--keep-alive", "0.2") as server:
+        with socket.create_connection(server.address.rsplit(":", 1), timeout=30) as s:
+            same(s.recv(1000), b"")
 
 
 def test_configuration_file(t):

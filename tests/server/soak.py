@@ -125,7 +125,7 @@ def main():
         idle, before = [], resident(server)
         for i in range(options.idle):
             client = KINDS[i % 3](server)
-            client.read(1)     # At once: one that is silent is taken for a Quack client.
+            client.read(1)
             idle.append(client)
         time.sleep(1)
         each = (resident(server) - before) / max(1, len(idle))
