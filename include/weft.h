@@ -101,6 +101,19 @@ WEFT_API int weft_errcode(weft_db *db);        /* Extended code of the last fail
 WEFT_API const char *weft_errname(int code);   /* "SQLITE_BUSY_SNAPSHOT" */
 /* Byte offset in the SQL text that the last error speaks of, or -1. */
 WEFT_API int weft_error_offset(weft_db *db);
+/*
+ * The last error as an object of its own, which outlives later calls and the connection and may
+ * go to another thread.  NULL: there is none, or memory is short.  Freed with weft_error_free().
+ */
+typedef struct weft_error {
+    int code;            /* Extended. */
+    int offset;          /* In the SQL text, in bytes; -1: none. */
+    bool retry;          /* Roll back and run the transaction again: it may succeed. */
+    const char *name;    /* "SQLITE_BUSY_SNAPSHOT" */
+    const char *message; /* Never NULL. */
+} weft_error;
+WEFT_API weft_error *weft_error_take(weft_db *db);
+WEFT_API void weft_error_free(weft_error *error); /* NULL is allowed. */
 WEFT_API const char *weft_version(void);
 
 /* Stop what the connection is running; safe in signal handlers and from other threads.  The
@@ -146,12 +159,129 @@ WEFT_API const char *weft_column_text(weft_stmt *stmt, int column); /* NUL-termi
 WEFT_API const void *weft_column_blob(weft_stmt *stmt, int column);
 WEFT_API size_t weft_column_bytes(weft_stmt *stmt, int column);
 
+/*
+ * Whole columns
+ *
+ * weft_fetch() takes many rows of a query at once and hands them over as columns in memory, in the
+ * form of the Arrow C data interface, which pyarrow, polars, DuckDB, pandas and others take without
+ * a copy.  The batch is a struct array with a child for each column of the result.
+ *
+ *     struct ArrowArray batch;
+ *     struct ArrowSchema schema;
+ *     while (weft_fetch(stmt, 4096, &batch) == WEFT_ROW) {
+ *         const int64_t *ids = batch.children[0]->buffers[1];
+ *         for (int64_t i = 0; i < batch.length; i++) ...;
+ *         batch.release(&batch);
+ *     }
+ *
+ * Types.  A column has one Arrow type for all batches of a run: int64 ("l"), float64 ("g"), large
+ * utf8 ("U") or large binary ("Z").  It is the one that weft_fetch_type() chose; else that of the
+ * declared type, if it has INTEGER, REAL, TEXT or BLOB affinity; else (expressions, NUMERIC) that
+ * of the values in the first batch: integers, numbers, or the first value's; text if all are NULL.
+ * A value of another type is converted if nothing is lost by it (1 and 1.0, a number or text as
+ * bytes, a number as text), otherwise the fetch fails with WEFT_MISMATCH and says which value it
+ * was.  Text is handed over as it is stored.
+ */
+#ifndef ARROW_C_DATA_INTERFACE
+#define ARROW_C_DATA_INTERFACE
+#define ARROW_FLAG_DICTIONARY_ORDERED 1
+#define ARROW_FLAG_NULLABLE           2
+#define ARROW_FLAG_MAP_KEYS_SORTED    4
+struct ArrowSchema {
+    const char *format;
+    const char *name;
+    const char *metadata;
+    int64_t flags;
+    int64_t n_children;
+    struct ArrowSchema **children;
+    struct ArrowSchema *dictionary;
+    void (*release)(struct ArrowSchema *);
+    void *private_data;
+};
+struct ArrowArray {
+    int64_t length;
+    int64_t null_count;
+    int64_t offset;
+    int64_t n_buffers;
+    int64_t n_children;
+    const void **buffers;
+    struct ArrowArray **children;
+    struct ArrowArray *dictionary;
+    void (*release)(struct ArrowArray *);
+    void *private_data;
+};
+#endif
+#ifndef ARROW_C_STREAM_INTERFACE
+#define ARROW_C_STREAM_INTERFACE
+struct ArrowArrayStream {
+    int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
+    int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
+    const char *(*get_last_error)(struct ArrowArrayStream *);
+    void (*release)(struct ArrowArrayStream *);
+    void *private_data;
+};
+#endif
+
+/*
+ * The next rows, at most `rows_max` (above 0).  WEFT_ROW: *array_out holds at least one, and the
+ * caller ends it with array_out->release(array_out), before or after the statement is finalized.
+ * WEFT_DONE: there are no more; *array_out is empty (release NULL).  After an error *array_out is
+ * empty too, the rows that were gathered are lost, and the statement is reset.
+ */
+WEFT_API int weft_fetch(weft_stmt *stmt, int64_t rows_max, struct ArrowArray *array_out);
+/* Names and types of the columns as the batches of this run have them; what is still undecided
+   counts as text.  The caller ends it with schema_out->release(schema_out). */
+WEFT_API int weft_fetch_schema(weft_stmt *stmt, struct ArrowSchema *schema_out);
+/* Choose the type of a column: WEFT_INTEGER, WEFT_FLOAT, WEFT_TEXT, WEFT_BLOB, or WEFT_NULL for
+   none of them again.  From the next run on. */
+WEFT_API int weft_fetch_type(weft_stmt *stmt, int column, int type);
+/* The whole result as a stream of such batches.  The first is fetched at once.  The statement must
+   outlive the stream and is reset by its release. */
+WEFT_API int
+weft_fetch_stream(weft_stmt *stmt, int64_t rows_max, struct ArrowArrayStream *stream_out);
+
+/*
+ * Run the statement once for each row of a struct array: child k is parameter k + 1, and there are
+ * as many as parameters.  All rows or none: inside BEGIN the earlier ones are undone when one
+ * fails, outside they are one transaction.  *rows_out (may be NULL): how many rows were done, also
+ * on an error: the place of the one that failed.  Rows of a result are discarded.
+ * Types: null, bool, all integers, float, double, (large) utf8, (large) and fixed-size binary;
+ * others, and dictionaries, are refused with WEFT_MISMATCH.
+ */
+WEFT_API int weft_run_columns(weft_stmt *stmt, const struct ArrowSchema *schema,
+                              const struct ArrowArray *array, int64_t *rows_out);
+
+/*
+ * Bind an array to one parameter, to be read with the table carray(?1):
+ *     SELECT * FROM t WHERE id IN (SELECT value FROM carray(?1))
+ * `values` are int64_t (WEFT_INTEGER), double (WEFT_FLOAT) or const char * (WEFT_TEXT, NULL for
+ * NULL).  The values, and the texts, are copied.
+ */
+WEFT_API int
+weft_bind_array(weft_stmt *stmt, int index, int type, const void *values, size_t count);
+
 WEFT_API bool weft_stmt_readonly(weft_stmt *stmt);
 WEFT_API const char *weft_stmt_sql(weft_stmt *stmt);
 WEFT_API int64_t weft_changes(weft_db *db); /* By the last INSERT, UPDATE or DELETE. */
 WEFT_API int64_t weft_total_changes(weft_db *db);
 WEFT_API int64_t weft_last_insert_rowid(weft_db *db);
 WEFT_API bool weft_autocommit(weft_db *db); /* False inside BEGIN. */
+
+/*
+ * Transactions.  Isolation: SNAPSHOT sees one moment and fails with WEFT_BUSY_SNAPSHOT where it
+ * would overwrite what it has not seen; READ_COMMITTED takes a new moment for each statement;
+ * SERIALIZABLE also fails where what it has read was changed.  WEFT_LEVEL_DEFAULT: that of the
+ * connection.  weft_rollback() outside of a transaction does nothing.
+ */
+enum {
+    WEFT_LEVEL_DEFAULT = 0,
+    WEFT_LEVEL_READ_COMMITTED = 1,
+    WEFT_LEVEL_SNAPSHOT = 2,
+    WEFT_LEVEL_SERIALIZABLE = 3
+};
+WEFT_API int weft_begin(weft_db *db, int level);
+WEFT_API int weft_commit(weft_db *db);
+WEFT_API int weft_rollback(weft_db *db);
 
 /* Write a checkpoint now, so that a later open replays nothing. */
 WEFT_API int weft_checkpoint(weft_db *db);

@@ -12,7 +12,8 @@
 /* What sqlite3_carray_bind makes; the texts and blobs of a copy stand behind the array. */
 typedef struct BoundArray {
     void *data;
-    int count, type;
+    size_t count;
+    int type;
     void (*destroy)(void *);
     void *destroy_arg;
 } BoundArray;
@@ -47,12 +48,12 @@ item_bytes(int type)
 
 /* A private copy in one block; NULL: out of memory. */
 static void *
-copy_array(const void *data, int count, int type)
+copy_array(const void *data, size_t count, int type)
 {
-    size_t fixed = item_bytes(type) * (size_t)count, bytes = fixed;
+    size_t fixed = item_bytes(type) * count, bytes = fixed;
     const char *const *text = data;
     const ArrayBlob *blob = data;
-    for (int i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (type == SQLITE_CARRAY_TEXT && text[i] != NULL) bytes += strlen(text[i]) + 1;
         if (type == SQLITE_CARRAY_BLOB) bytes += blob[i].bytes;
     }
@@ -60,7 +61,7 @@ copy_array(const void *data, int count, int type)
     if (copy == NULL) return NULL;
     if (fixed > 0) memcpy(copy, data, fixed);
     u8 *to = copy + fixed;
-    for (int i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const void *from = type == SQLITE_CARRAY_TEXT   ? (const void *)text[i]
                            : type == SQLITE_CARRAY_BLOB ? blob[i].p
                                                         : NULL;
@@ -86,13 +87,13 @@ sqlite3_carray_bind_v2(sqlite3_stmt *stmt, int index, void *data, int count, int
     }
     BoundArray *array = MEM_NEW(BoundArray);
     void *kept = data;
-    if (array != NULL && destroy == SQLITE_TRANSIENT) kept = copy_array(data, count, type);
+    if (array != NULL && destroy == SQLITE_TRANSIENT) kept = copy_array(data, (size_t)count, type);
     if (array == NULL || (kept == NULL && count > 0)) {
         mem_free(array);
         if (owned) destroy(destroy_arg);
         return capi__fail(stmt->db, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     }
-    *array = (BoundArray){.data = kept, .count = count, .type = type};
+    *array = (BoundArray){.data = kept, .count = (size_t)count, .type = type};
     if (destroy == SQLITE_TRANSIENT) {
         array->destroy = sqlite3_free;
         array->destroy_arg = kept;
@@ -108,6 +109,20 @@ sqlite3_carray_bind(sqlite3_stmt *stmt, int index, void *data, int count, int ty
                     void (*destroy)(void *))
 {
     return sqlite3_carray_bind_v2(stmt, index, data, count, type, destroy, data);
+}
+
+CapiPointer *
+capi__array_pointer(const void *data, size_t count, int type)
+{
+    BoundArray *array = MEM_NEW(BoundArray);
+    void *copy = array == NULL ? NULL : copy_array(data, count, type);
+    if (copy == NULL) {
+        mem_free(array);
+        return NULL;
+    }
+    *array = (BoundArray){
+        .data = copy, .count = count, .type = type, .destroy = mem_free, .destroy_arg = copy};
+    return pointer__new(array, CARRAY_BOUND, free_array);
 }
 
 /* ---- the table ---- */
@@ -149,7 +164,7 @@ array_start(TableCall *call, const Cell *const *arg)
     const BoundArray *bound = sqlite3_value_pointer(&value, CARRAY_BOUND);
     if (arg[1] == NULL && bound != NULL) {
         scan->data = bound->data;
-        scan->count = bound->count;
+        scan->count = (i64)bound->count;
         scan->type = bound->type;
         return OK;
     }

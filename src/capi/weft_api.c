@@ -4,27 +4,16 @@
  * A weft_db exists even when opening failed, so that the caller can ask why; then `session` is NULL
  * and every other call answers WEFT_MISUSE.
  */
-#include "weft.h"
+#include "capi/weft_impl.h"
 
+#include "capi/carray.h"
 #include "rt/process.h"
-#include "session/session.h"
-
-struct weft_db {
-    Session *session; /* NULL: opening failed. */
-    ErrMsg open_error;
-    int code; /* Of the last call. */
-};
-
-struct weft_stmt {
-    Stmt *stmt;
-    weft_db *db;
-};
 
 #define NS_PER_MS       ((u64)1000000)
 #define BUSY_DEFAULT_MS ((u64)5000)
 
-static int
-result(weft_db *db, Err err)
+int
+weft__result(weft_db *db, Err err)
 {
     db->code = err_sqlite(err);
     return db->code;
@@ -67,11 +56,16 @@ weft_open(const char *path, const weft_options *options, weft_db **db_out)
     db->open_error.sql_offset = -1;
     if (options->sync < 0 || options->sync > WEFT_SYNC_OFF || options->writers < 0 ||
         options->writers > WEFT_SINGLE) {
-        return result(db, err_set(&db->open_error, ERR_MISUSE, "an option is out of range"));
+        return weft__result(db, err_set(&db->open_error, ERR_MISUSE, "an option is out of range"));
     }
     SessionOptions session = session_options(options);
-    return result(
-        db, session_open(rt_process_default(), path, &session, &db->session, &db->open_error));
+    Err err = session_open(rt_process_default(), path, &session, &db->session, &db->open_error);
+    if (err == OK) {
+        SessionHooks hooks = *session_hooks(db->session);
+        hooks.find_table_func = capi__find_table_func;
+        session_set_hooks(db->session, &hooks);
+    }
+    return weft__result(db, err);
 }
 
 int
@@ -114,6 +108,37 @@ weft_error_offset(weft_db *db)
     return db == NULL || last_error(db)->err == OK ? -1 : last_error(db)->sql_offset;
 }
 
+weft_error *
+weft_error_take(weft_db *db)
+{
+    if (db == NULL) return NULL;
+    if (db->session != NULL) session_lock(db->session);
+    const ErrMsg *error = last_error(db);
+    const char *text = err_message(error);
+    size_t bytes = strlen(text) + 1;
+    weft_error *made = error->err == OK ? NULL : mem_alloc(sizeof(*made) + bytes);
+    if (made != NULL) {
+        char *copy = (char *)(made + 1);
+        memcpy(copy, text, bytes);
+        int code = error->err == ERR_HOST ? error->host_code : err_sqlite(error->err);
+        *made = (weft_error){
+            .code = code,
+            .offset = error->sql_offset,
+            .retry = (code & 0xff) == WEFT_BUSY || (code & 0xff) == WEFT_LOCKED,
+            .name = err_sqlite_name(code),
+            .message = copy,
+        };
+    }
+    if (db->session != NULL) session_unlock(db->session);
+    return made;
+}
+
+void
+weft_error_free(weft_error *error)
+{
+    mem_free(error);
+}
+
 const char *
 weft_version(void)
 {
@@ -147,16 +172,16 @@ weft_prepare(weft_db *db, const char *sql, ptrdiff_t bytes, weft_stmt **stmt_out
     Stmt *inner;
     size_t length = bytes < 0 ? strlen(sql) : (size_t)bytes;
     weft_stmt *stmt = MEM_NEW(weft_stmt);
-    if (stmt == NULL) return result(db, ERR_NOMEM);
+    if (stmt == NULL) return weft__result(db, ERR_NOMEM);
     Err err = stmt_prepare(db->session, SLICE(sql, length), &inner, &consumed);
     if (tail_out != NULL) *tail_out = sql + consumed;
     if (err != OK || inner == NULL) {
         mem_free(stmt);
-        return result(db, err);
+        return weft__result(db, err);
     }
     *stmt = (weft_stmt){.stmt = inner, .db = db};
     *stmt_out = stmt;
-    return result(db, OK);
+    return weft__result(db, OK);
 }
 
 int
@@ -165,14 +190,19 @@ weft_finalize(weft_stmt *stmt)
     if (stmt == NULL) return WEFT_OK;
     Err err = stmt_finalize(stmt->stmt);
     weft_db *db = stmt->db;
+    weft__fetch_reset(stmt);
+    weft__drop_arrays(stmt, 0);
+    mem_free(stmt->chosen);
     mem_free(stmt);
-    return result(db, err);
+    return weft__result(db, err);
 }
 
 int
 weft_reset(weft_stmt *stmt)
 {
-    return stmt == NULL ? WEFT_OK : result(stmt->db, stmt_reset(stmt->stmt));
+    if (stmt == NULL) return WEFT_OK;
+    weft__fetch_reset(stmt);
+    return weft__result(stmt->db, stmt_reset(stmt->stmt));
 }
 
 int
@@ -181,7 +211,9 @@ weft_step(weft_stmt *stmt)
     if (stmt == NULL) return WEFT_MISUSE;
     bool row;
     Err err = stmt_step(stmt->stmt, &row);
-    if (err != OK) return result(stmt->db, err);
+    stmt->fetch_ended = false;
+    if (UNLIKELY(stmt->type != NULL) && (err != OK || !row)) weft__fetch_reset(stmt);
+    if (err != OK) return weft__result(stmt->db, err);
     stmt->db->code = WEFT_OK;
     return row ? WEFT_ROW : WEFT_DONE;
 }
@@ -190,7 +222,7 @@ int
 weft_exec(weft_db *db, const char *sql)
 {
     if (db == NULL || db->session == NULL || sql == NULL) return WEFT_MISUSE;
-    return result(db, session_exec(db->session, SLICE(sql, strlen(sql))));
+    return weft__result(db, session_exec(db->session, SLICE(sql, strlen(sql))));
 }
 
 /* ---- binding ---- */
@@ -200,7 +232,9 @@ bind(weft_stmt *stmt, int index, Cell cell)
 {
     if (stmt == NULL) return WEFT_MISUSE;
     if (index < 1) return WEFT_RANGE;
-    return result(stmt->db, stmt_bind(stmt->stmt, (u32)index - 1, &cell));
+    Err err = stmt_bind(stmt->stmt, (u32)index - 1, &cell);
+    if (err == OK && UNLIKELY(stmt->arrays != NULL)) weft__drop_arrays(stmt, index);
+    return weft__result(stmt->db, err);
 }
 
 int
@@ -261,6 +295,7 @@ weft_clear_bindings(weft_stmt *stmt)
 {
     if (stmt == NULL) return WEFT_MISUSE;
     stmt_clear_bindings(stmt->stmt);
+    weft__drop_arrays(stmt, 0);
     return WEFT_OK;
 }
 
@@ -383,11 +418,36 @@ weft_autocommit(weft_db *db)
     return db == NULL || db->session == NULL || session_autocommit(db->session);
 }
 
+/* ---- transactions ---- */
+
+int
+weft_begin(weft_db *db, int level)
+{
+    static const char *const texts[] = {"BEGIN", "BEGIN ISOLATION LEVEL READ COMMITTED",
+                                        "BEGIN ISOLATION LEVEL SNAPSHOT",
+                                        "BEGIN ISOLATION LEVEL SERIALIZABLE"};
+    if (level < WEFT_LEVEL_DEFAULT || level > WEFT_LEVEL_SERIALIZABLE) return WEFT_MISUSE;
+    return weft_exec(db, texts[level]);
+}
+
+int
+weft_commit(weft_db *db)
+{
+    return weft_exec(db, "COMMIT");
+}
+
+int
+weft_rollback(weft_db *db)
+{
+    if (db == NULL || db->session == NULL) return WEFT_MISUSE;
+    return weft_autocommit(db) ? WEFT_OK : weft_exec(db, "ROLLBACK");
+}
+
 int
 weft_checkpoint(weft_db *db)
 {
     if (db == NULL || db->session == NULL) return WEFT_MISUSE;
-    return result(db, session_checkpoint(db->session));
+    return weft__result(db, session_checkpoint(db->session));
 }
 
 int
