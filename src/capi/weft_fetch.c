@@ -5,8 +5,6 @@
  * move a column out of the batch and release the batch; the batch's own block holds the children.
  * A column grows in three buffers: validity bits, offsets (text and blobs), values.
  */
-#include <errno.h>
-
 #include "capi/weft_impl.h"
 
 /* Types are WEFT_INTEGER ... WEFT_BLOB, which are CELL_INT ... CELL_BLOB; WEFT_NULL: undecided. */
@@ -444,10 +442,13 @@ typedef struct Stream {
     bool ended;
 } Stream;
 
+/* The interface wants numbers of errno.h, which are the system's. */
+enum { STREAM_EIO = 5, STREAM_ENOMEM = 12, STREAM_EINVAL = 22 };
+
 static int
 stream_errno(int code)
 {
-    return code == WEFT_NOMEM ? ENOMEM : code == WEFT_MISMATCH ? EINVAL : EIO;
+    return code == WEFT_NOMEM ? STREAM_ENOMEM : code == WEFT_MISMATCH ? STREAM_EINVAL : STREAM_EIO;
 }
 
 static int
@@ -455,7 +456,7 @@ stream_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out)
 {
     Stream *state = stream->private_data;
     *out = (struct ArrowSchema){.release = NULL};
-    return make_schema(state->stmt, state->type, state->type_count, out) == OK ? 0 : ENOMEM;
+    return make_schema(state->stmt, state->type, state->type_count, out) == OK ? 0 : STREAM_ENOMEM;
 }
 
 static int
