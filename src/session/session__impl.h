@@ -30,6 +30,7 @@ typedef struct PlanEntry {
     f64 rows; /* Of its tables, then. */
 } PlanEntry;
 
+#define DATABASE_CROWDS 256u /* A power of two. */
 typedef struct Database {
     struct Database *next; /* In the registry. */
     Store *store;
@@ -41,7 +42,8 @@ typedef struct Database {
     PlanEntry plans[PLANS_MAX];
     u64 plans_used;
     RtU64 plan_hits, plan_misses;
-    MemAccount account; /* Above those of the sessions whose main database it is. */
+    RtU8 crowded[DATABASE_CROWDS]; /* crowd.c: by text, runs to come that queue up. */
+    MemAccount account;            /* Above those of the sessions whose main database it is. */
 } Database;
 
 MUST_CHECK Err database__open(struct RtProcess *process, const char *path,
@@ -200,6 +202,9 @@ struct Stmt {
     bool shown;          /* This run has given a row. */
     bool marked;         /* A write: `mark` is of this run. */
     bool is_whole_text;  /* `sql` is all that prepare was given. */
+    bool may_queue;      /* This run could take its place in a queue (crowd.c), */
+    bool in_crowd;       /* and did. */
+    u64 text_hash;       /* 0: not known. */
     StmtRow row;
     Cell changed;                          /* PRAGMA count_changes: the row of a write. */
     StoreMark mark[CATALOG_DATABASES_MAX]; /* Of a write: where it began. */
@@ -228,6 +233,13 @@ void session__leave(Session *session, RtTask *previous);
 /* An interrupt ends what ran when it came; with nothing running it is over. */
 void session__forget_interrupt(Session *session);
 bool session__single(const Session *session);
+
+/* ---- crowd.c ---- */
+/* Before a run begins: if its text is crowded, wait for the others and take a fresh snapshot. */
+Err crowd__enter(Stmt *stmt);
+/* It has lost a row to another.  True: it let go of all that it holds, and its next run queues up.
+ */
+bool crowd__leave_rows(Stmt *stmt);
 
 /* ---- stmt.c, stmt_cache.c ---- */
 void stmt__free(Stmt *stmt);

@@ -466,6 +466,11 @@ start_planned(Stmt *stmt)
 {
     Session *session = stmt->session;
     Err err = OK;
+    const PlanWrite *write = stmt->plan->write;
+    if (UNLIKELY(write != NULL && write->collect)) {
+        err = crowd__enter(stmt);
+        if (err != OK) return err;
+    }
     if (stmt->reads_nothing && stmt->environment == session->environment) {
         err = refuse_if_doomed(session); /* No transaction: nothing of a database is looked at. */
     } else if (!is_ready(stmt)) {
@@ -528,7 +533,7 @@ step_with_restart(Stmt *stmt, bool *row_out)
         session__undo_to(session, stmt->mark);
         session->changes = changes;
         session->last_rowid = rowid;
-        err = session__restart(session);
+        err = crowd__leave_rows(stmt) ? OK : session__restart(session);
         if (err == OK) err = start_planned(stmt);
         if (err != OK) return err;
     }

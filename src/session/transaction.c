@@ -587,7 +587,8 @@ session__restart(Session *session)
 Err
 session__wait_shown(Session *session)
 {
-    for (u32 i = 0; session->open_txns > 0 && i < session->db_count; i++) {
+    if (session->open_txns == 0) return OK; /* Nothing of a database: a later write may restart. */
+    for (u32 i = 0; i < session->db_count; i++) {
         if (session->db[i].txn == NULL) continue;
         Err err = store_txn_wait_shown(session->db[i].txn);
         if (err != OK) return session__store_error(session, i, err);
