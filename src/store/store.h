@@ -81,6 +81,33 @@ MUST_CHECK Err store_checkpoint(Store *store, ErrMsg *msg);
 const char *store_path(const Store *store); /* "" for an unnamed in-memory store. */
 bool store_is_read_only(const Store *store);
 
+/* ---- online backup ---- */
+
+/*
+ * A copy of a store of files, made while others go on reading and writing: a checkpoint is written
+ * and pinned, and its pages are copied step by step.  The copy opens as a store of its own, which
+ * holds what was committed when the backup began.  It grows under the name PATH-partial and gets
+ * its own name when it is whole and durable, so a crash leaves no file that could be taken for a
+ * store.
+ *
+ * Space that the store gives up meanwhile is not used again before the backup is closed.  Tasks:
+ * one at a time; close it before the store.
+ */
+typedef struct StoreBackup StoreBackup;
+/* ERR_EXISTS (also when the log of a database of that name lies there), ERR_UNSUPPORTED (a store in
+   memory, or one opened to read only whose log could not be applied to its file), ERR_OWNED
+   (another backup to that name runs), and errors of a checkpoint.  [parks] */
+MUST_CHECK Err store_backup_open(Store *store, const char *path, StoreBackup **backup_out,
+                                 ErrMsg *msg);
+/* Copy up to `pages` pages.  *more_out false: the copy is complete and durable.  After an error the
+   same step may be tried again, except after a failed sync, which every later step reports. [parks]
+   ERR_FULL, ERR_IO*, ERR_CORRUPT, ERR_EXISTS. */
+MUST_CHECK Err store_backup_step(StoreBackup *backup, u32 pages, bool *more_out, ErrMsg *msg);
+/* Pages copied, and how many there are at most. */
+void store_backup_progress(const StoreBackup *backup, u64 *done_out, u64 *most_out);
+/* What is not complete goes.  NULL is allowed.  [parks] */
+void store_backup_close(StoreBackup *backup);
+
 /* ---- transactions ---- */
 
 typedef struct StoreTxnOptions {

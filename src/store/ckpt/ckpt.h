@@ -93,6 +93,21 @@ MUST_CHECK Err ckpt_settle(Ckpt *ckpt, ErrMsg *msg);
 /* Give the end of the file back if nothing is there.  [parks] */
 void ckpt_trim(Ckpt *ckpt);
 
+/* ---- a copy of the newest complete checkpoint ---- */
+
+typedef struct CkptCopy CkptCopy;
+/* Pin the checkpoint: its slots stay as they are until ckpt_copy_close().  [parks] */
+MUST_CHECK Err ckpt_copy_open(Ckpt *ckpt, CkptCopy **copy_out, ErrMsg *msg);
+/* Copy up to `pages` slots into `to`, each verified; those that it needs only, each at its own
+   place.  *more_out false: all but the superblock is there.  [parks]  ERR_CORRUPT names the place.
+ */
+MUST_CHECK Err ckpt_copy_step(CkptCopy *copy, RtFile *to, u32 pages, bool *more_out, ErrMsg *msg);
+/* The superblock with which the copy is a whole file without a log. */
+Super ckpt_copy_super(const CkptCopy *copy);
+/* Slots copied, and how many there are at most. */
+void ckpt_copy_progress(const CkptCopy *copy, u64 *done_out, u64 *most_out);
+void ckpt_copy_close(CkptCopy *copy); /* NULL is allowed. */
+
 /* ---- the description ---- */
 
 MUST_CHECK Err ckpt_stream_put(CkptStream *stream, const void *bytes, size_t count, ErrMsg *msg);

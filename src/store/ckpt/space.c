@@ -60,13 +60,25 @@ is_used(const Space *space, u32 slot)
     return (space->used[slot / 64] >> (slot % 64) & 1) != 0;
 }
 
+/* Slots of a word that are not to be given out. */
+static u64
+held_word(const Space *space, u32 word)
+{
+    u64 held = space->used[word];
+    for (const SpacePin *pin = space->pins; pin != NULL; pin = pin->next) {
+        if (word < pin->words && !PLANT(159)) held |= pin->used[word];
+    }
+    return held;
+}
+
 u32
 space_take(Space *space)
 {
     u32 words = space->room / 64;
     for (u32 word = space->hint / 64; word < words; word++) {
-        if (space->used[word] == ~(u64)0) continue;
-        u32 slot = word * 64 + (u32)__builtin_ctzll(~space->used[word]);
+        u64 held = held_word(space, word);
+        if (held == ~(u64)0) continue;
+        u32 slot = word * 64 + (u32)__builtin_ctzll(~held);
         space->used[word] |= (u64)1 << (slot % 64);
         space->hint = slot + 1;
         space->taken++;
@@ -170,11 +182,34 @@ space_abandoned(Space *space)
     move_all(space, &space->leaving, &space->left);
 }
 
+bool
+space_pin(Space *space, SpacePin *pin)
+{
+    u32 words = space->room / 64;
+    if (pin->words < words) return false;
+    pin->words = words;
+    if (words > 0) memcpy(pin->used, space->used, words * sizeof(u64));
+    pin->next = space->pins;
+    space->pins = pin;
+    return true;
+}
+
+void
+space_unpin(Space *space, SpacePin *pin)
+{
+    SpacePin **link = &space->pins;
+    while (*link != pin) {
+        link = &(*link)->next;
+    }
+    *link = pin->next;
+    space->hint = 0; /* What was passed over may be free. */
+}
+
 u32
 space_used_end(const Space *space)
 {
     u32 end = space->end;
-    while (end > 0 && !is_used(space, end - 1)) {
+    while (end > 0 && (held_word(space, (end - 1) / 64) >> ((end - 1) % 64) & 1) == 0) {
         end--;
     }
     return end;

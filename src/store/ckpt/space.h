@@ -5,7 +5,8 @@
  * complete checkpoint, nor the one being written, nor the current page map names it.  Time is
  * counted in intervals between cuts.  A slot is born in the interval in which it first entered a
  * map; when it leaves the current map, it is free at once if no cut came since its birth, else it
- * waits for the first complete checkpoint whose cut comes after it left.
+ * waits for the first complete checkpoint whose cut comes after it left.  A backup pins all that is
+ * in use when it begins: a pinned slot may become free, but is not given out before the pin goes.
  *
  * Tasks: the caller's latch guards it all.
  */
@@ -20,6 +21,13 @@ typedef struct Slot {
     u32 born; /* Interval. */
 } Slot;
 
+/* Slots that were in use at one instant: not given out while the pin lasts. */
+typedef struct SpacePin {
+    struct SpacePin *next;
+    u64 *used; /* A bit each. */
+    u32 words;
+} SpacePin;
+
 typedef struct Space {
     u64 *used; /* A bit each. */
     Slot *slots;
@@ -31,6 +39,7 @@ typedef struct Space {
     u32 leaving;  /* Wait for the checkpoint that runs; list. */
     u32 left;     /* Wait for the one after; list. */
     u32 cut_only; /* Named by the running checkpoint's map only; list. */
+    SpacePin *pins;
 } Space;
 
 void space_init(Space *space);
@@ -63,5 +72,8 @@ void space_born(Space *space, u32 slot, bool at_cut);
 void space_cut(Space *space);
 void space_completed(Space *space);
 void space_abandoned(Space *space);
-/* End of the last slot in use. */
+/* Pin what is in use now; `words` of the pin has room for room / 64, or false. */
+MUST_CHECK bool space_pin(Space *space, SpacePin *pin);
+void space_unpin(Space *space, SpacePin *pin);
+/* End of the last slot in use, or pinned. */
 u32 space_used_end(const Space *space);
