@@ -203,7 +203,7 @@ build_drop(Exec *exec, HashJoin *join)
     exec__spill_forget(exec, &join->held);
 }
 
-/* Half of the part of the budget is for the rows, the other for sorting them. */
+/* As long as the statement is within its budget, one join may hold more than its share. */
 static Err
 build_check(Exec *exec, HashJoin *join)
 {
@@ -211,8 +211,7 @@ build_check(Exec *exec, HashJoin *join)
     u64 memory = exec__rowbuf_memory(&join->rows) + exec__keyset_memory(&join->keys) +
                  exec__rowbuf_memory(&join->key_cells) +
                  (u64)join->map.count * 2 * sizeof(TupleSlot) + (u64)join->rows.rows * sizeof(u32);
-    (void)exec__spill_due(exec, &join->held, memory);
-    if (memory <= exec->spill.share_bytes) return OK;
+    if (!exec__spill_due(exec, &join->held, memory)) return OK;
     Err err = exec__join_file_begin(exec, &join->file, join->build_columns, join->key_count > 0,
                                     keeps_build(join));
     if (err != OK) return exec__fail(exec, err, NULL);

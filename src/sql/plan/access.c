@@ -471,7 +471,9 @@ filter_part(const Chooser *c, const Access *access)
         if (access->high >= 0) used |= c->u->probe[access->high].term == i;
         if (used) continue;
         u8 op = term->expr->op;
-        if (op == PX_EQ || op == PX_IS || op == PX_IS_NULL) {
+        if (term->part > 0) {
+            part *= term->part;
+        } else if (op == PX_EQ || op == PX_IS || op == PX_IS_NULL) {
             part *= SELECT_EQ;
         } else if (op == PX_LT || op == PX_LE || op == PX_GT || op == PX_GE || op == PX_BETWEEN) {
             part *= SELECT_RANGE;

@@ -76,6 +76,7 @@ typedef struct Term {
     bool placed;
     bool on; /* Of an ON clause: belongs to unit `unit`. */
     u32 unit;
+    f64 part; /* Of the rows that it lets pass, if reckoned; 0: by habit. */
 } Term;
 
 typedef enum ProbeKind {
@@ -170,6 +171,8 @@ bool plan__scan_arg(Binder *b, const HostTerm *term, Env *env, PlanScanArg *out)
 /* The index with the fewest bytes a row, if it is smaller than the table; NULL: none. */
 const IndexDef *plan__smallest_index(const TableDef *table);
 f64 plan__table_rows(Binder *b, const TableDef *table);
+/* The same without the habit of taking small tables for larger ones. */
+f64 plan__counted_rows(Binder *b, const TableDef *table);
 
 /* ---- join.c ---- */
 
@@ -188,6 +191,7 @@ struct Unit {
     Probe *probe;
     u32 probe_count, probe_capacity;
     f64 rows;
+    f64 alone; /* Rows that its own terms leave; 0: not reckoned. */
     u32 *term; /* Numbers of the terms that read it. */
     u32 term_count;
     u64 relevant; /* Sources in those terms: the choice of access depends on no others. */
@@ -222,6 +226,7 @@ struct Join {
     bool backwards;
     f64 limit_rows; /* 0: unknown */
     f64 first_rows; /* So many rows will be asked for; 0: all. */
+    bool measured;  /* The order is weighed in nanoseconds. */
 };
 
 /* Is it a virtual table? */
@@ -239,7 +244,7 @@ typedef struct Step {
     u8 unit;
     bool hash;
     bool instead; /* The hash join stands for the look-ups of `looked_up`, whose words it shows. */
-    f64 outer_rows;
+    f64 outer_rows, rows;
     Access access;
     Access looked_up;
 } Step;
@@ -252,6 +257,14 @@ bool plan__find_order(Binder *b, Join *join, Step *steps, bool want_order);
 bool plan__looks_up(const Unit *u, const Access *access);
 bool plan__hash_possible(const Join *join, u32 unit, u64 done);
 void plan__choose_method(Binder *b, const Join *join, u64 done, Step *step);
+/* The first table of a join; then one that is joined to `outer` rows, as the executor would do it;
+ *hash_out: it is no look-up and is hashed. */
+f64 plan__first_ns(const Unit *u, const Access *access);
+f64 plan__step_ns(Binder *b, const Join *join, u32 unit, u64 done, const Access *access,
+                  bool can_hash, f64 outer, bool *hash_out);
+
+/* join_measure.c: what part of the rows each term lets pass, by all that is known. */
+bool plan__measure_terms(Binder *b, Join *join);
 
 /* Plan FROM and WHERE of a core.  `join` says what is wanted (order, write) and what came of it.
  *layout_out describes the rows. */

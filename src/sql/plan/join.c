@@ -468,6 +468,7 @@ plan_list(Binder *b, Core *core, FromList *list, const ExprList *where, Env *out
             node = loop_join(b, join, &steps[i], node, *layout_out, outer, &layout);
         }
         if (node == NULL) return NULL;
+        node->rows = steps[i].rows;
         *layout_out = layout;
         node = late_terms(b, join, node, layout, outer, i, &steps[i]);
     }

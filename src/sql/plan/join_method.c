@@ -18,7 +18,11 @@
 #define LOOKUP_LEVEL  9.0   /* A look-up, by each doubling of the rows. */
 #define LOOKUP_ENTRY  130.0 /* From an index entry to its row. */
 #define CACHED_ROWS   65536.0
-#define LOOKUP_MISS   125.0 /* Beyond: by each further doubling. */
+#define LOOKUP_MISS   125.0    /* Beyond: by each further doubling. */
+#define OUT_ROW       25.0     /* Handing on one row. */
+#define COST_NS       5.0      /* A unit of SQLite's weights: a third of a row of a scan. */
+#define MEMORY_ROWS   400000.0 /* Beyond, a build side goes to a file. */
+#define FILE_ROW      500.0
 #define HASH_WORTH_NS 20000.0
 
 /* Is there an equality that a hash join of `unit` with `done` can use, and nothing that forbids
@@ -77,9 +81,12 @@ loop_ns(const Unit *u, const Access *access, f64 outer)
 static f64
 hash_ns(const Unit *u, const Access *access, f64 outer)
 {
-    f64 build = SCAN_ROW + BUILD_ROW * (1 + misses(u->rows) * 0.9);
+    f64 built = u->alone > 0 ? u->alone : u->rows;
+    f64 build = BUILD_ROW * (1 + misses(built) * 0.9);
     f64 matches = MAX_OF(access->rows, 0.1);
-    return u->rows * build + outer * (PROBE_ROW * (1 + misses(u->rows)) + matches * PROBE_ROW);
+    f64 file = u->alone > MEMORY_ROWS ? (built + outer) * FILE_ROW : 0;
+    return u->rows * SCAN_ROW + built * build + file +
+           outer * (PROBE_ROW * (1 + misses(built)) + matches * PROBE_ROW);
 }
 
 /* Look-ups of equalities alone. */
@@ -132,4 +139,38 @@ plan__choose_method(Binder *b, const Join *join, u64 done, Step *step)
     step->access = scan;
     step->instead = true;
     step->hash = true;
+}
+
+f64
+plan__first_ns(const Unit *u, const Access *access)
+{
+    f64 ns = access->cost * COST_NS;
+    if (access->index != NULL && !access->covering)
+        ns += access->cost * (LOOKUP_ENTRY + lookup_ns(u->rows)) / COST_NS;
+    return ns + access->rows * OUT_ROW;
+}
+
+f64
+plan__step_ns(Binder *b, const Join *join, u32 unit, u64 done, const Access *access, bool can_hash,
+              f64 outer, bool *hash_out)
+{
+    const Unit *u = &join->unit[unit];
+    Access scan;
+    *hash_out = false;
+    f64 loop = outer * (LOOP_START + access->cost * COST_NS);
+    if (u->source != NULL && u->source->kind == SOURCE_TABLE && access->or_term == 0 &&
+        plan__looks_up(u, access))
+        loop = loop_ns(u, access, outer);
+    f64 out = outer * access->rows * OUT_ROW;
+    if (can_hash && (u->join & AST_JOIN_CROSS) == 0) {
+        f64 hash = hash_ns(u, access, outer);
+        *hash_out = hash < loop;
+        return MIN_OF(hash, loop) + out;
+    }
+    /* As plan__choose_method() will choose. */
+    if (!b->ctx->no_hash_join && u->source != NULL && u->source->indexed_by == NULL &&
+        is_look_up(u, access) && scan_in_order(u, access, &scan) &&
+        plan__hash_possible(join, unit, done))
+        loop = MIN_OF(loop, hash_ns(u, access, outer));
+    return loop + out;
 }

@@ -11,9 +11,12 @@
 
 #define WIDTH          12u
 #define COST_ROW       3.0
-#define COST_HASH_ROW  4.0 /* Building: one row. */
-#define COST_HASH_FIND 1.5 /* Probing: one row. */
-#define COST_LOOP      0.5 /* Starting the inner side once. */
+#define COST_HASH_ROW  4.0     /* Building: one row. */
+#define COST_HASH_FIND 1.5     /* Probing: one row. */
+#define COST_LOOP      0.5     /* Starting the inner side once. */
+#define COST_LARGE     50000.0 /* From here on our own costs decide, */
+#define ROWS_LARGE     10000.0 /* if one of the tables has so many rows. */
+#define SORT_NS        5.0
 
 /* Small, because many are made and few are kept. */
 typedef struct Path {
@@ -67,13 +70,37 @@ unit_choice(Binder *b, Join *join, u32 unit, u64 done)
     return choice;
 }
 
+/* The same in nanoseconds of our executor. */
 static void
-step_cost(const Join *join, const Path *from, u32 unit, const Access *access, bool can_hash,
-          bool sorted, Path *to)
+step_ns(Binder *b, const Join *join, const Path *from, u32 unit, const Access *access,
+        bool can_hash, bool sorted, Path *to)
+{
+    const Unit *u = &join->unit[unit];
+    f64 outer = MAX_OF(from->rows, 1.0), matches = access->rows;
+    if (from->done == 0) {
+        to->cost = plan__first_ns(u, access);
+        to->rows = access->rows;
+        to->sorted = sorted;
+        return;
+    }
+    to->outer_rows = outer;
+    to->cost = from->cost +
+               plan__step_ns(b, join, unit, from->done, access, can_hash, outer, &to->hash);
+    if ((u->join & AST_JOIN_LEFT) != 0) matches = MAX_OF(matches, 1.0);
+    to->rows = outer * matches;
+}
+
+static void
+step_cost(Binder *b, const Join *join, const Path *from, u32 unit, const Access *access,
+          bool can_hash, bool sorted, Path *to)
 {
     const Unit *u = &join->unit[unit];
     *to = (Path){
         .done = from->done | u->mask, .sorted = from->sorted, .unit = (u8)unit, .access = access};
+    if (join->measured) {
+        step_ns(b, join, from, unit, access, can_hash, sorted, to);
+        return;
+    }
     f64 outer = from->rows < 1 ? 1 : from->rows;
     if (from->done == 0) {
         to->cost = access->cost;
@@ -102,7 +129,8 @@ step_cost(const Join *join, const Path *from, u32 unit, const Access *access, bo
 static Step
 step_of(const Join *join, const Path *path)
 {
-    Step step = {.unit = path->unit, .hash = path->hash, .outer_rows = path->outer_rows};
+    Step step = {
+        .unit = path->unit, .hash = path->hash, .outer_rows = path->outer_rows, .rows = path->rows};
     step.access = *path->access;
     if (path->hash && step.access.eq_count == 0) {
         f64 rows = join->unit[path->unit].rows;
@@ -142,7 +170,8 @@ final_cost(const Join *join, const Path *path, bool want_order)
         return cost;
     }
     f64 rows = path->rows < 2 ? 2 : path->rows;
-    return path->cost + rows * log2(rows) * 0.7 + rows;
+    f64 sort = rows * log2(rows) * 0.7 + rows;
+    return path->cost + (join->measured ? sort * SORT_NS : sort);
 }
 
 static void
@@ -153,11 +182,11 @@ expand_first(Binder *b, Join *join, const Path *from, u32 unit, Path *level, u32
     plan__choose_access(b, join, unit, 0, best, true, ordered);
     Path path;
     if (best->cost < INFINITY) {
-        step_cost(join, from, unit, best, false, false, &path);
+        step_cost(b, join, from, unit, best, false, false, &path);
         level_offer(level, count, width, &path);
     }
     if (ordered->cost < INFINITY) {
-        step_cost(join, from, unit, ordered, false, true, &path);
+        step_cost(b, join, from, unit, ordered, false, true, &path);
         level_offer(level, count, width, &path);
     }
 }
@@ -191,23 +220,17 @@ expand(Binder *b, Join *join, const Path *from, u32 at, bool want_order, Path *l
         if (choice == NULL) return;
         if (choice->access.cost == INFINITY) continue;
         Path path;
-        step_cost(join, from, u, &choice->access, choice->hash, false, &path);
+        step_cost(b, join, from, u, &choice->access, choice->hash, false, &path);
         path.parent = at;
         level_offer(level, count, width, &path);
     }
 }
 
-bool
-plan__find_order(Binder *b, Join *join, Step *steps, bool want_order)
+/* One search; *cost_out: of the order that was found. */
+static bool
+search(Binder *b, Join *join, Step *steps, bool want_order, f64 *cost_out)
 {
     u32 n = join->unit_count;
-    if (n == 1 && !want_order) {
-        steps[0].unit = 0;
-        plan__choose_access(b, join, 0, 0, &steps[0].access, false, NULL);
-        if (b->err == OK && steps[0].access.cost == INFINITY && plan__is_host(&join->unit[0]))
-            bind__fail(b, ERR_SQL, "no query solution");
-        return b->err == OK;
-    }
     u32 width = n == 1 ? 2 : n == 2 ? 4 : WIDTH; /* No more than there can be. */
     Path *levels = BIND_ARRAY(b, Path, (size_t)(n + 1) * width);
     u32 *counts = BIND_ARRAY(b, u32, n + 1);
@@ -232,6 +255,7 @@ plan__find_order(Binder *b, Join *join, Step *steps, bool want_order)
         if (final_cost(join, &last[i], want_order) < final_cost(join, &last[best], want_order))
             best = i;
     }
+    *cost_out = last[best].cost;
     join->sorted = want_order && last[best].sorted;
     for (u32 l = n; l > 0; l--) {
         const Path *path = &levels[(size_t)l * width + best];
@@ -239,4 +263,58 @@ plan__find_order(Binder *b, Join *join, Step *steps, bool want_order)
         best = path->parent;
     }
     return true;
+}
+
+/* Is there time to be lost? */
+static bool
+is_large(const Binder *b, const Join *join, f64 cost)
+{
+    f64 most = 0;
+    if (join->unit_count < 2 || cost < COST_LARGE || b->ctx->plain) return false;
+    if (join->first_rows > 0 || (join->sorted && join->limit_rows > 0)) return false;
+    for (u32 u = 0; u < join->unit_count; u++) {
+        if (plan__is_host(&join->unit[u])) return false;
+        most = MAX_OF(most, join->unit[u].rows);
+    }
+    return most >= ROWS_LARGE;
+}
+
+/* What the second search goes by. */
+static bool
+measure(Binder *b, Join *join)
+{
+    join->measured = true;
+    for (u32 u = 0; u < join->unit_count; u++) {
+        Unit *unit = &join->unit[u];
+        memset(unit->choice, 0, sizeof(unit->choice));
+        if (unit->source != NULL && unit->source->kind == SOURCE_TABLE)
+            unit->rows = plan__counted_rows(b, unit->source->table);
+    }
+    if (!plan__measure_terms(b, join)) return false;
+    for (u32 u = 0; u < join->unit_count; u++) {
+        if (join->unit[u].needs != 0) continue;
+        const struct UnitChoice *alone = unit_choice(b, join, u, 0);
+        if (alone == NULL) return false;
+        join->unit[u].alone = MAX_OF(alone->access.rows, 1.0);
+    }
+    return true;
+}
+
+/* Small joins are ordered by SQLite's weights, so that rows come as they would there.  Where time
+   is to be lost, a second search weighs what our executor needs, with better counts of rows. */
+bool
+plan__find_order(Binder *b, Join *join, Step *steps, bool want_order)
+{
+    u32 n = join->unit_count;
+    f64 cost = 0;
+    if (n == 1 && !want_order) {
+        steps[0].unit = 0;
+        plan__choose_access(b, join, 0, 0, &steps[0].access, false, NULL);
+        if (b->err == OK && steps[0].access.cost == INFINITY && plan__is_host(&join->unit[0]))
+            bind__fail(b, ERR_SQL, "no query solution");
+        return b->err == OK;
+    }
+    if (!search(b, join, steps, want_order, &cost)) return false;
+    if (!is_large(b, join, cost)) return true;
+    return measure(b, join) && search(b, join, steps, want_order, &cost);
 }
