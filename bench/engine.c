@@ -7,6 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The address of a function into `to`, which has the size of one; NULL if there is none. */
+static void
+find(void *handle, const char *name, void *to)
+{
+    void *address = dlsym(handle, name);
+    memcpy(to, &address, sizeof(address));
+}
+
 bool
 engine_load(Engine *engine, const char *name, const char *path)
 {
@@ -27,7 +35,12 @@ engine_load(Engine *engine, const char *name, const char *path)
     } while (0);
     ENGINE_FUNCTIONS(X)
 #undef X
-    void *address = dlsym(engine->handle, "sqlite3_carray_bind");
-    memcpy(&engine->carray_bind, &address, sizeof(address));
+    find(engine->handle, "sqlite3_carray_bind", &engine->carray_bind);
+    /* libsqlite3.so.0 stands on libweft.so, which a handle's search reaches too. */
+    find(engine->handle, "weft_open", &engine->native_open);
+    find(engine->handle, "weft_close", &engine->native_close);
+    find(engine->handle, "weft_prepare", &engine->native_prepare);
+    find(engine->handle, "weft_finalize", &engine->native_finalize);
+    find(engine->handle, "weft_fetch", &engine->native_fetch);
     return is_whole;
 }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "weft.h"
+
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
 
@@ -59,6 +61,12 @@ typedef struct Engine {
 #undef X
     /* NULL where the library was built without it. */
     int (*carray_bind)(sqlite3_stmt *, int, void *, int, int, void (*)(void *));
+    /* Weft's own API, for whole columns; NULL elsewhere. */
+    int (*native_open)(const char *, const weft_options *, weft_db **);
+    int (*native_close)(weft_db *);
+    int (*native_prepare)(weft_db *, const char *, ptrdiff_t, weft_stmt **, const char **);
+    int (*native_finalize)(weft_stmt *);
+    int (*native_fetch)(weft_stmt *, int64_t, struct ArrowArray *);
 } Engine;
 
 /* False, with a message on stderr, if the library or one of the functions is missing. */

@@ -3,7 +3,7 @@
  *
  * One connection on a file of about 45 MB (with 100,000 rows): inserts in autocommit and in one
  * transaction, rows fetched by their ids in four ways, random reads, prepare again against reset,
- * rows read out, short lives.
+ * rows read out one by one and as columns, short lives.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -240,6 +240,59 @@ read_texts(Run *run, sqlite3_stmt *stmt, int64_t times)
     return sum;
 }
 
+/* ---- the same in whole columns, where the engine has them; else row by row ---- */
+
+#define BATCH_ROWS 2048
+
+static int64_t
+sum_of_column(const struct ArrowArray *column, bool is_text)
+{
+    const int64_t *values = column->buffers[1]; /* Integers, or where the texts begin. */
+    int64_t sum = 0;
+    for (int64_t i = 0; i < column->length; i++) {
+        const unsigned char *text = is_text ? column->buffers[2] : NULL;
+        sum += is_text ? values[i + 1] - values[i] + text[values[i]] : values[i];
+    }
+    return sum;
+}
+
+static int64_t
+read_columns(Run *run, const char *sql, bool is_text, int64_t times)
+{
+    const Engine *e = run->db.engine;
+    weft_db *db;
+    weft_stmt *stmt;
+    struct ArrowArray batch;
+    int64_t sum = 0;
+    db_must(&run->db, e->native_open(run->path, NULL, &db), "weft_open");
+    db_must(&run->db, e->native_prepare(db, sql, -1, &stmt, NULL), "weft_prepare");
+    for (int64_t i = 0; i < times; i++) {
+        int code = e->native_fetch(stmt, BATCH_ROWS, &batch);
+        for (; code == CODE_ROW; code = e->native_fetch(stmt, BATCH_ROWS, &batch)) {
+            sum += sum_of_column(batch.children[0], is_text);
+            batch.release(&batch);
+        }
+        db_must(&run->db, code, "weft_fetch");
+    }
+    e->native_finalize(stmt);
+    e->native_close(db);
+    return sum;
+}
+
+static int64_t
+columns_ints(Run *run, sqlite3_stmt *stmt, int64_t times)
+{
+    if (run->db.engine->native_fetch == NULL) return all_rows(run, stmt, times);
+    return read_columns(run, run->work->sql, false, times);
+}
+
+static int64_t
+columns_texts(Run *run, sqlite3_stmt *stmt, int64_t times)
+{
+    if (run->db.engine->native_fetch == NULL) return read_texts(run, stmt, times);
+    return read_columns(run, run->work->sql, true, times);
+}
+
 /* ---- short lives ---- */
 
 static int64_t
@@ -299,6 +352,9 @@ static const Workload works[] = {
     {"habit.read_ints", "SELECT a FROM m", 3, all_rows, false, 1.0},
     {"habit.read_text_64", "SELECT name FROM m", 3, read_texts, false, 1.0},
     {"habit.read_text_4096", "SELECT long FROM l", 10, read_texts, false, 1.0},
+    {"habit.columns_ints", "SELECT a FROM m", 3, columns_ints, false, 1.0},
+    {"habit.columns_text_64", "SELECT name FROM m", 3, columns_texts, false, 1.0},
+    {"habit.columns_text_4096", "SELECT long FROM l", 10, columns_texts, false, 1.0},
     {"habit.memory_life", NULL, 500, memory_life, false, 1.0},
     {"habit.file_life", NULL, 200, file_life, false, 1.0},
 };
