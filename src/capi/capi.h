@@ -42,10 +42,12 @@ typedef struct FileName {
 } FileName;
 
 struct sqlite3 {
-    u32 magic;
-    Session *session; /* NULL: opening failed. */
-    ErrMsg error;     /* Of opening, and of API calls that never reached the session. */
-    RtU32 own_error;  /* 1: `error` is the last one, not the session's. */
+    u32 magic;               /* 0: closed (handle.c). */
+    sqlite3 *next_free;      /* Of closed ones. */
+    sqlite3_stmt *free_stmt; /* Finalized ones, to be used again. */
+    Session *session;        /* NULL: opening failed. */
+    ErrMsg error;            /* Of opening, and of API calls that never reached the session. */
+    RtU32 own_error;         /* 1: `error` is the last one, not the session's. */
     bool extended_codes;
     bool without_mutex; /* sqlite3_db_mutex() has none to give. */
     void *errmsg16;
@@ -109,6 +111,15 @@ struct sqlite3_stmt {
     u64 began_ns;          /* Traced statements: when the run began; 0: none is running. */
     u32 runs;
 };
+
+/* handle.c: handles that may be asked for their magic number also when they are gone.  NULL: out of
+   memory.  Of a connection all but its memory has been freed. */
+sqlite3 *capi__db_new(void);
+void capi__db_free(sqlite3 *db);
+sqlite3_stmt *capi__stmt_new(sqlite3 *db);
+void capi__stmt_free(sqlite3 *db, sqlite3_stmt *stmt);
+/* The process ends: whole lists. */
+void capi__free_handles(sqlite3 *db, sqlite3_stmt *stmt);
 
 bool capi__db_ok(const sqlite3 *db);
 static ALWAYS_INLINE bool

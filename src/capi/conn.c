@@ -243,7 +243,7 @@ sqlite3_open_v2(const char *file, sqlite3 **db_out, int flags, const char *vfs)
 {
     if (db_out == NULL) return SQLITE_MISUSE;
     *db_out = NULL;
-    sqlite3 *db = MEM_NEW(sqlite3);
+    sqlite3 *db = capi__db_new();
     if (db == NULL) return SQLITE_NOMEM;
     db->magic = DB_MAGIC;
     db->error.sql_offset = -1;
@@ -301,8 +301,7 @@ free_db(sqlite3 *db)
     host__free(db);
     err_clear(&db->error);
     mem_free(db->errmsg16);
-    db->magic = 0;
-    mem_free(db);
+    capi__db_free(db);
 }
 
 int

@@ -27,11 +27,20 @@ process_create(RtProcess *process, void **root_out)
     return OK;
 }
 
+static void
+process_destroy(void *root)
+{
+    CapiProcess *process = root;
+    capi__free_handles(process->free_db, process->free_stmt);
+    mem_free(process);
+}
+
 CapiProcess *
 capi__process(void)
 {
     void *root = NULL;
-    return rt_process_root(RT_SLOT_CAPI, process_create, mem_free, &root) == OK ? root : NULL;
+    return rt_process_root(RT_SLOT_CAPI, process_create, process_destroy, &root) == OK ? root
+                                                                                       : NULL;
 }
 
 /* ---- sqlite3_config ---- */

@@ -28,6 +28,8 @@ typedef struct CapiProcess {
     i64 soft_heap_limit, hard_heap_limit;
     int (*extension[AUTO_EXTENSIONS_MAX])(sqlite3 *, char **, const struct sqlite3_api_routines *);
     u32 extension_count;
+    sqlite3 *free_db; /* Closed connections and finalized statements (handle.c). */
+    sqlite3_stmt *free_stmt;
     CapiMutex static_mutex[STATIC_MUTEXES];
 } CapiProcess;
 

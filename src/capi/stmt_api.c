@@ -14,7 +14,7 @@ static int
 prepare(sqlite3 *db, const char *sql, size_t bytes, sqlite3_stmt **stmt_out, size_t *consumed_out)
 {
     Stmt *inner;
-    sqlite3_stmt *stmt = MEM_NEW(sqlite3_stmt);
+    sqlite3_stmt *stmt = capi__stmt_new(db);
     if (stmt == NULL) return capi__fail(db, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     Err err;
     bool goes_on;
@@ -26,7 +26,7 @@ prepare(sqlite3 *db, const char *sql, size_t bytes, sqlite3_stmt **stmt_out, siz
         most *= STMT_TEXT_STEP;
     } while (goes_on);
     if (err != OK || inner == NULL) {
-        mem_free(stmt);
+        capi__stmt_free(db, stmt);
         return capi__result(db, err);
     }
     *stmt = (sqlite3_stmt){.magic = STMT_MAGIC, .stmt = inner, .db = db};
@@ -157,8 +157,7 @@ sqlite3_finalize(sqlite3_stmt *stmt)
     int code = capi__result(db, stmt_finalize(stmt->stmt));
     pointer__free(stmt->pointers);
     capi__end_pointers(db);
-    stmt->magic = 0;
-    mem_free(stmt);
+    capi__stmt_free(db, stmt);
     session_unlock(db->session);
     capi__close_zombie(db);
     return code;
