@@ -28,6 +28,11 @@ import tempfile
 
 ROW, DONE = 100, 101
 TRANSIENT = ctypes.c_void_p(-1)
+# SQLITE_DBCONFIG_*, in small letters, as the data name them.
+DBCONFIG = {name: 1002 + at for at, name in enumerate(
+    """enable_fkey enable_trigger enable_fts3_tokenizer enable_load_extension no_ckpt_on_close
+    enable_qpsg trigger_eqp reset_database defensive writable_schema legacy_alter_table dqs_dml
+    dqs_ddl enable_view legacy_file_format trusted_schema""".split())}
 
 
 class Api:
@@ -219,6 +224,13 @@ class Session:
         for log in glob.glob(glob.escape(name) + "-log.*"):
             shutil.copyfile(log, to + log[len(name):])
 
+    def configure(self, op):
+        number = DBCONFIG.get(op["k"])
+        if number is not None:
+            now = ctypes.c_int()
+            self.api.lib.sqlite3_db_config(self.db[op["c"]], number, ctypes.c_int(op["v"]),
+                                           ctypes.byref(now))
+
     def step(self, op):
         kind = op["op"]
         if kind == "open":
@@ -239,6 +251,8 @@ class Session:
         elif kind == "cp":
             if os.path.isfile(self.text(op["f"])):
                 self.copy(self.text(op["f"]), self.text(op["to"]))
+        elif kind == "cfg" and op["c"] in self.db:
+            self.configure(op)
         elif kind == "func" and op["c"] in self.db:
             self.api.create_function_v2(self.db[op["c"]], op["n"].encode(), op["a"],
                                         1 | op.get("fl", 0), None,
