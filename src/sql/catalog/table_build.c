@@ -560,16 +560,28 @@ table_constraint(TableBuild *build, const AstConstraint *source)
 
 /* ---- columns ---- */
 
+/* By StrictType; a column of any table that is declared so is shown in these letters. */
+static const char *const standard_types[] = {"", "ANY", "INT", "INTEGER", "REAL", "TEXT", "BLOB"};
+
+static const char *
+type_copy(Arena *arena, Slice type)
+{
+    for (u8 i = STRICT_ANY; i <= STRICT_BLOB; i++) {
+        Slice name = SLICE(standard_types[i], strlen(standard_types[i]));
+        if (slice_equal_nocase(type, name)) return standard_types[i];
+    }
+    return arena_strndup(arena, type.p, type.bytes);
+}
+
 static Err
 strict_type(TableBuild *build, ColumnDef *column)
 {
-    static const char *const names[] = {"", "ANY", "INT", "INTEGER", "REAL", "TEXT", "BLOB"};
     if (!build->ast->strict) return OK;
     if (column->type_text == NULL) {
         return fail(build, "missing datatype for %s.%s", build->table->name, column->name);
     }
     for (u8 i = STRICT_ANY; i <= STRICT_BLOB; i++) {
-        if (text_compare_nocase(column->type_text, names[i]) != 0) continue;
+        if (text_compare_nocase(column->type_text, standard_types[i]) != 0) continue;
         column->strict_type = i;
         if (i == STRICT_ANY) column->affinity = AFFINITY_BLOB;
         return OK;
@@ -593,7 +605,7 @@ declare_column(TableBuild *build, u32 at, const AstColumnDef *ast)
     column->affinity = AFFINITY_BLOB;
     if (ast->type.bytes > 0) {
         Slice type = sql_dequote(build->arena, span_slice(build->sql, ast->type));
-        column->type_text = arena_strndup(build->arena, type.p, type.bytes);
+        column->type_text = type_copy(build->arena, type);
         if (column->type_text == NULL) return ERR_NOMEM;
         column->affinity = (u8)affinity_of_type(type);
     }
