@@ -25,6 +25,7 @@ SEED          ?=
 .PHONY: fmt
 .PHONY: fuzz
 .PHONY: fuzz-sql
+.PHONY: fuzz-logic fuzz-expr
 .PHONY: help
 .PHONY: growth
 .PHONY: install
@@ -126,6 +127,13 @@ fuzz-sql: build-release ## STATEMENTS=50000 random statements on Weft and on SQL
 	@tools/peer.sh build/peer
 	@fuzz/diff.py --weft build/release/libsqlite3.so.0 --sqlite build/peer/libsqlite3.so \
 	    --statements $(or $(STATEMENTS),50000) --first $(or $(FIRST),1)
+
+fuzz-logic: build-release ## CHECKS=100000 questions asked in two ways: partitions, indexes, plain plans
+	@fuzz/logic.py --weft build/release/libsqlite3.so.0 --checks $(or $(CHECKS),100000) \
+	    --first $(or $(FIRST),1)
+
+fuzz-expr: full-release ## EXPRESSIONS=10000000 random ones by batch kernels and by the row interpreter
+	@build/release/tests/unit/exec/exec_expr_agree_test $(or $(EXPRESSIONS),10000000) $(FIRST)
 
 bench: build-release ## measure beside SQLite
 	@bench/run build/release $(T)

@@ -128,6 +128,21 @@ def random_statements(tally):
     print(result.stdout.strip().split("\n")[-1], flush=True)
 
 
+def logic_checks(tally):
+    """fuzz/logic.py: one question asked in two ways; the seeds change with each commit."""
+    tally.step("questions asked in two ways")
+    commits = run(["git", "rev-list", "--count", "HEAD"]).stdout.strip()
+    first = 1000 * int(commits) if commits.isdigit() else 1
+    result = run([sys.executable, "fuzz/logic.py", "--weft", "build/release/libsqlite3.so.0",
+                  "--checks", "10000", "--first", str(first), "--seconds", "120"])
+    bad = len(re.findall(r"^-- seed ", result.stdout, re.M))
+    if result.returncode != 0:
+        tally.count("fuzz/logic", 0, max(bad, 1), tail(result.stdout + result.stderr))
+    else:
+        tally.count("fuzz/logic", 1)
+    print(result.stdout.strip().split("\n")[-1], flush=True)
+
+
 def store_instruction_counts(tally):
     """bench/store: no call of the store's face may cost more than its budget."""
     if shutil.which("valgrind") is None:
@@ -206,6 +221,7 @@ def main():
             meson_test(tally, "release")
             instruction_counts(tally)
             random_statements(tally)
+            logic_checks(tally)
         static_checks(tally, with_symbols=True)
         if build(tally, "debug"):
             meson_test(tally, "debug", multiplier=4)
