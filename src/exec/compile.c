@@ -267,23 +267,13 @@ negate_if(Compiler *c, const PlanExpr *expr, u32 slot)
     return emit(c, (Ins){.op = INS_NOT, .a = OPERAND(AT_SLOT, slot), .out = slot}, NULL);
 }
 
-static bool
-list_is_constant(const PlanExpr *expr)
-{
-    for (u32 i = 1; i < expr->arg_count; i++) {
-        if (expr->arg[i]->op != PX_CONST) return false;
-    }
-    return expr->arg_count - 1 >= IN_LIST_SET_MIN && expr->collation != NULL &&
-           expr->collation->kind != COLLATION_HOST;
-}
-
 static Err
 compile_in_list(Compiler *c, const PlanExpr *expr, u32 slot)
 {
     Operand x;
     Err err = compile(c, expr->arg[0], &x);
     if (err != OK) return err;
-    if (list_is_constant(expr)) {
+    if (exec__in_set_fits(expr) && expr->arg_count - 1 >= IN_LIST_SET_MIN) {
         Ins ins = {.op = INS_IN_SET, .a = x, .out = slot};
         err = exec__in_set_new(c->exec, expr, &ins.u.set);
         return err != OK ? err : emit(c, ins, NULL);

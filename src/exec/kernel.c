@@ -297,6 +297,46 @@ kernel_null(const Batch *batch, const Vec *a, bool is_null, u8 *truth)
     }
 }
 
+/* The rows without a value. */
+static void
+unknown_nulls(const Batch *batch, const Vec *a, u8 *truth)
+{
+    const u8 *null = a->null;
+    if (null == NULL) return;
+    EACH_LIVE(batch, at)
+    {
+        if (null[at]) truth[at] = EXEC_UNKNOWN;
+    }
+}
+
+void
+kernel_in_bits(const Batch *batch, const Vec *a, const u64 *bits, i64 first, u64 span, u8 no,
+               u8 *truth)
+{
+    EACH_LIVE(batch, at)
+    {
+        u64 bit = (u64)a->u.i[at] - (u64)first;
+        bool in = bit < span && (bits[bit / 64] >> (bit % 64) & 1) != 0;
+        truth[at] = in ? EXEC_TRUE : no;
+    }
+    unknown_nulls(batch, a, truth);
+}
+
+void
+kernel_in_sorted(const Batch *batch, const Vec *a, const i64 *number, u32 count, u8 no, u8 *truth)
+{
+    EACH_LIVE(batch, at)
+    {
+        i64 value = a->u.i[at];
+        u32 from = 0;
+        for (u32 left = count; left > 1; left -= left / 2) {
+            if (number[from + left / 2] <= value) from += left / 2;
+        }
+        truth[at] = number[from] == value ? EXEC_TRUE : no;
+    }
+    unknown_nulls(batch, a, truth);
+}
+
 void
 kernel_truth(const Batch *batch, const Vec *a, u8 *truth)
 {

@@ -15,6 +15,13 @@ Cell kernel_arithmetic_cell(u8 op, const Cell *a, const Cell *b);
 /* a op b for PX_EQ .. PX_GE, when both sides are numbers. */
 bool kernel_compare(u8 op, const Batch *batch, const Vec *a, const Vec *b, u8 *truth);
 
+/* Is the integer among those of the bits, or of the sorted numbers?  `no`: FALSE, or UNKNOWN where
+   the list has a NULL. */
+void kernel_in_bits(const Batch *batch, const Vec *a, const u64 *bits, i64 first, u64 span, u8 no,
+                    u8 *truth);
+void
+kernel_in_sorted(const Batch *batch, const Vec *a, const i64 *number, u32 count, u8 no, u8 *truth);
+
 /* truth = truth AND more, and so on. */
 void kernel_and(const Batch *batch, u8 *truth, const u8 *more);
 void kernel_or(const Batch *batch, u8 *truth, const u8 *more);

@@ -147,6 +147,11 @@ MUST_CHECK Err exec__in_set_new(Exec *exec, const PlanExpr *in_list, InSet **set
 /* value IN items: 1, 0 or NULL. */
 MUST_CHECK Err exec__in_set_test(Exec *exec, InSet *set, const Cell *value, Arena *arena,
                                  Cell *out);
+/* The truths of all live rows: a kernel where the value is a vector of integers. */
+MUST_CHECK Err exec__in_set_truths(Exec *exec, InSet *set, const Batch *batch, const Vec *value,
+                                   Arena *arena, u8 *truth);
+/* May the list be a set?  Constants only, under a collation that has key bytes. */
+bool exec__in_set_fits(const PlanExpr *in_list);
 void exec__in_set_free(InSet *set);
 
 /* ---- subqueries (subquery.c) ---- */

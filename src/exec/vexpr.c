@@ -14,6 +14,7 @@ struct VExpr {
     bool by_row; /* No kernel: `program` computes it row by row. */
     u32 column;  /* PX_COLUMN */
     VExpr **arg;
+    InSet *set; /* IN a list of constants. */
     Like *like; /* LIKE; `program` for batches that the kernel does not take. */
     ExecProgram *program;
     Cell *row; /* Scratch for `program`. */
@@ -52,6 +53,7 @@ has_kernel(const PlanExpr *expr)
     case PX_AND:
     case PX_OR: return true;
     case PX_BETWEEN: return (expr->flags & PX_FLAG_NOT) == 0;
+    case PX_IN_LIST: return exec__in_set_fits(expr);
     case PX_FUNC:
         return expr->u.func.def->kernel == FUNC_KERNEL_LIKE && expr->arg_count == 2 &&
                (expr->arg[0]->flags & PX_FLAG_READS_ROW) == 0;
@@ -107,7 +109,12 @@ vexpr_open(Exec *exec, const PlanExpr *expr, u32 depth, VExpr **vexpr_out)
         if (vexpr->like == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
         err = open_program(exec, vexpr);
     }
-    for (u32 i = 0; err == OK && i < expr->arg_count; i++) {
+    u32 args = expr->arg_count;
+    if (expr->op == PX_IN_LIST) {
+        err = exec__in_set_new(exec, expr, &vexpr->set);
+        args = 1;
+    }
+    for (u32 i = 0; err == OK && i < args; i++) {
         err = vexpr_open(exec, expr->arg[i], depth + 1, &vexpr->arg[i]);
     }
     return err;
@@ -275,6 +282,11 @@ eval_truth(Exec *exec, VExpr *vexpr, const Batch *batch, Arena *arena, u8 *truth
     case PX_NOT:
         err = eval_truth(exec, vexpr->arg[0], batch, arena, truth);
         if (err == OK) kernel_not(batch, truth);
+        return err;
+    case PX_IN_LIST:
+        err = exec__vexpr_eval(exec, vexpr->arg[0], batch, arena, &a);
+        if (err == OK) err = exec__in_set_truths(exec, vexpr->set, batch, &a, arena, truth);
+        if (err == OK && (expr->flags & PX_FLAG_NOT) != 0) kernel_not(batch, truth);
         return err;
     case PX_IS_NULL:
     case PX_NOT_NULL:
