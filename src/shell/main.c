@@ -15,6 +15,7 @@ static const char usage_text[] =
     "usage: weft [options] [FILE [SQL...]]\n"
     "       weft import APP.db APP.weft    make a Weft database from a SQLite file\n"
     "       weft export APP.weft APP.db    the other way\n"
+    "       weft dump-page APP.weft [N]    say what page N of the file holds\n"
     "\n"
     "Runs SQL and dot commands on a Weft database file (none: one in memory) from SQL, standard "
     "input\n"
@@ -228,6 +229,7 @@ main(int argc, char **argv)
     /* A file of that name is still opened by "./import". */
     if (argc > 1 && strcmp(argv[1], "import") == 0) return tools_import(argc - 2, argv + 2);
     if (argc > 1 && strcmp(argv[1], "export") == 0) return tools_export(argc - 2, argv + 2);
+    if (argc > 1 && strcmp(argv[1], "dump-page") == 0) return tools_dump_page(argc - 2, argv + 2);
     (void)mode_set(&shell, "list");
     int status = arguments_take(&shell, &setup, argc, argv);
     if (status == 0 && !setup.done) {

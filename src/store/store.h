@@ -283,5 +283,14 @@ void store_stats(Store *store, StoreStats *stats_out);
 /* Verify everything; calls `report` for each finding.  OK even when there are findings.  [parks] */
 MUST_CHECK Err store_check(Store *store, void (*report)(void *arg, const char *finding), void *arg,
                            u64 *findings_out);
+/*
+ * Say in words what a page of a data file is: head, fences, writers, entries.  `page`: its number
+ * in the newest checkpoint, or with `is_slot` a place in the file; 0 and no slot: the superblock,
+ * and how the file is laid out.  The file is only read, whoever owns it; damage is told, not
+ * refused, as far as the page can be found.  Text is appended.  [parks] Errors: ERR_CANTOPEN,
+ * ERR_NOTADB, ERR_VERSION, ERR_NOTFOUND (no such page), ERR_CORRUPT (the way to it is broken),
+ * ERR_IO*, ERR_NOMEM.
+ */
+MUST_CHECK Err store_dump_page(const char *path, u32 page, bool is_slot, Buf *text, ErrMsg *msg);
 /* A number that changes whenever any transaction commits a change; for caches. */
 u64 store_change_number(const Store *store);

@@ -1,5 +1,5 @@
 /*
- * tools.h -- programs within the program: what `weft import` and `weft export` do.
+ * tools.h -- programs within the program: what `weft import`, `export` and `dump-page` do.
  *
  * Each takes its own arguments (without the program's and the command's names) and returns the exit
  * status: 0 all is there; 2 (salvage) the target was made but something is missing; 1 an error, and
@@ -13,3 +13,5 @@
 int tools_import(int argc, char **argv);
 /* weft export [options] APP.weft APP.db */
 int tools_export(int argc, char **argv);
+/* weft dump-page APP.weft [PAGE | slot N] */
+int tools_dump_page(int argc, char **argv);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""transfer_test.py -- weft import and weft export as a user meets them.
+"""transfer_test.py -- weft import, weft export and weft dump-page as a user meets them.
 
 Method: files made by SQLite's own shell; exit status, messages, what is left in the folder; damaged
 files at chosen places; what export is told about pages, text and vacuum.  That contents come through
@@ -295,6 +295,30 @@ def test_half_a_target_of_an_earlier_run_is_swept(t):
             file.write(b"rubbish" * 1000)
     same(run(t.weft, "import", path, new)[0], 0)
     same(beside(new), [os.path.basename(new)])
+
+
+def test_a_page_is_told_in_words(t):
+    new = t.path()
+    same(run(t.weft, new, "CREATE TABLE fruit(name TEXT); INSERT INTO fruit VALUES('papaya')")[0], 0)
+    code, out, err = run(t.weft, "dump-page", new)
+    same((code, "closed in order" in out, err), (0, True, ""))
+    pages, page = "", 1
+    while True:
+        code, out, err = run(t.weft, "dump-page", new, str(page))
+        if code != 0:
+            break
+        pages, page = pages + out, page + 1
+    same((code, out, err), (1, "", f"weft dump-page: there is no page {page}\n"))
+    same(("papaya".encode().hex() in pages, "a leaf of tree 1" in pages), (True, True))
+    code, out, err = run(t.weft, "dump-page", new, "slot", "0")
+    same((code, out.startswith("slot 0") or "in slot 0" in out, err), (0, True, ""))
+    for wrong in ((), (new, "0"), (new, "x"), (new, "slot"), (new, "1", "2"), (new, "99999999999")):
+        code, out, err = run(t.weft, "dump-page", *wrong)
+        same((code, out, err.startswith("usage: weft dump-page")), (1, "", True))
+    with open(new + "-foreign", "w", encoding="ascii") as file:
+        file.write("x" * 20000)
+    code, _, err = run(t.weft, "dump-page", new + "-foreign", "1")
+    same((code, "is not a Weft database" in err), (1, True))
 
 
 if __name__ == "__main__":

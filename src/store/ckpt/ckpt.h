@@ -93,6 +93,24 @@ MUST_CHECK Err ckpt_settle(Ckpt *ckpt, ErrMsg *msg);
 /* Give the end of the file back if nothing is there.  [parks] */
 void ckpt_trim(Ckpt *ckpt);
 
+/* ---- looking at a file that is perhaps damaged, page by page; look.c ---- */
+
+/* Nothing is read yet.  To be freed by ckpt_free(); only the calls here may follow. */
+MUST_CHECK Err ckpt_look_open(RtFile *file, const Super *super, Ckpt **ckpt_out, ErrMsg *msg);
+/* The slot of a page.  *found_out false: the checkpoint has no such page.  [parks] */
+MUST_CHECK Err ckpt_look_find(Ckpt *ckpt, u32 page_id, bool *found_out, u32 *slot_out, ErrMsg *msg);
+typedef enum CkptSlotKind { CKPT_SLOT_NODE, CKPT_SLOT_CHAIN, CKPT_SLOT_MAP } CkptSlotKind;
+typedef struct CkptSlotLook {
+    CkptSlotKind kind; /* As the bytes say; meaningless unless `fits`. */
+    bool fits;         /* The checksum is that of these bytes in this slot. */
+    u64 epoch;         /* Chains and parts of the map: of their checkpoint. */
+    u32 number;        /* Which page of its chain, or part of the map, it is. */
+    u64 next;          /* Chains: slot + 1 of the next page, 0 none. */
+    u32 used;          /* Chains: bytes in it.  Parts of the map: pages that it names. */
+} CkptSlotLook;
+/* The bytes of a slot, whatever they are.  ERR_CORRUPT: the file ends before.  [parks] */
+MUST_CHECK Err ckpt_look_slot(Ckpt *ckpt, u32 slot, u8 *page, CkptSlotLook *look_out, ErrMsg *msg);
+
 /* ---- a copy of the newest complete checkpoint ---- */
 
 typedef struct CkptCopy CkptCopy;
