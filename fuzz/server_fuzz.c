@@ -8,36 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rt/net.h"
-#include "rt/time.h"
-#include "server/server.h"
-#include "session/session.h"
+#include "served.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes);
-
-static Server *server; /* The fuzzer's own; started once. */
-
-static void
-server_ready(void)
-{
-    ServerOptions options = {
-        .path = ":memory:",
-        .create = true,
-        .sync = STORE_SYNC_OFF,
-        .listen = {"127.0.0.1:0"},
-        .listen_count = 1,
-        .line_bytes_max = 1 << 16,
-        .body_bytes_max = 1 << 16,
-        .response_bytes_max = 1 << 20,
-        .statement_timeout_ns = RT_NS_PER_S,
-        .busy_timeout_ns = RT_NS_PER_S / 10,
-        .stream_timeout_ns = RT_NS_PER_S,
-    };
-    ErrMsg msg = {0};
-    if (server != NULL) return;
-    Err err = server_start(rt_process_default(), &options, &server, &msg);
-    ASSERT(err == OK);
-}
 
 static Err
 body_wrap(Buf *out, const char *path, Slice body)
@@ -133,22 +106,10 @@ wrap(Buf *out, u8 how, Slice input)
 int
 LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 {
-    u8 waste[4096];
-    size_t got = 1;
-    RtSocket *socket = NULL;
     Buf text = {0};
     if (bytes < 2 || bytes > 60000) return 0;
-    server_ready();
     ASSERT(wrap(&text, data[0], SLICE(data + 1, bytes - 1)) == OK);
-    u64 deadline = rt_deadline_after(20 * RT_NS_PER_S);
-    Err err = rt_connect(server_address(server, 0), deadline, &socket, NULL);
-    ASSERT(err == OK);
-    err = rt_socket_write(socket, text.p, text.bytes, deadline, NULL);
-    rt_socket_shutdown_write(socket);
-    while (err == OK && got > 0)
-        err = rt_socket_read(socket, waste, sizeof(waste), deadline, &got, NULL);
-    ASSERT(err != ERR_TIMEOUT);
-    rt_socket_close(socket);
+    (void)served_exchange(buf_slice(&text), NULL);
     buf_free(&text);
     return 0;
 }
