@@ -778,6 +778,43 @@ def test_tls(t):
         same(server.terminate(), 0)
 
 
+def test_plain_text_is_refused_to_other_machines(t):
+    """With a certificate; an address of this machine that is not loopback stands for another machine's."""
+    cert, key = certificate(t.folder, "only")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))     # Sends nothing: which address would it come from?
+            own = probe.getsockname()[0]
+        except OSError:
+            own = "127.0.0.1"
+    if own.startswith("127."):
+        print("# no address but loopback: not tested here")
+        return
+    token = os.path.join(t.folder, "token")
+    with open(token, "w", encoding="ascii") as file:
+        file.write("secret")
+    with Server(t.weftd, t.path(), "--listen", f"{own}:0", "--token-file", token, "--tls-cert", cert, "--tls-key", key) as server:
+        for start in (b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", b'{"ping": 1}\n'):
+            with socket.create_connection(server.addresses[1].rsplit(":", 1), timeout=30) as s:
+                s.sendall(start)
+                same(s.recv(1000), b"")
+        context = ssl.create_default_context(cafile=cert)
+        with Http(server, 1, context) as h:
+            same(h.ask("GET", "/health")[0], 200)
+
+
+def test_streams_are_counted(t):
+    with Server(t.weftd, t.path(), "--max-streams", "2") as server, Http(server) as first, Http(server) as second:
+        for h in (first, second):
+            h.pipeline(execute("BEGIN"))
+        with Http(server) as third:
+            status, _, body = third.ask("POST", "/v2/pipeline", {"requests": [execute("SELECT 1")]})
+            same((status, b"streams" in body), (429, True))
+        first.pipeline(CLOSE, baton=first.baton)
+        with Http(server) as third:
+            same(rows(third.pipeline(execute("SELECT 1"), CLOSE)[0]), [["1"]])
+
+
 def test_unix_socket_speaks_all(t):
     path = os.path.join(t.folder, "s")
     with Server(t.weftd, t.path(), "--unix", path) as server, server.connect(1) as c:
@@ -936,15 +973,22 @@ def test_idle_memory(t):
         w.ask(2, "execute", stream_id=1, stmt={"sql": "SELECT 1"})
         w.ask(3, "close_stream", stream_id=1)
         return w
-    with Server(t.weftd, t.path()) as server:
+
+    def tls(server):
+        h = Http(server, context=context)
+        h.pipeline(execute("SELECT 1"), CLOSE)
+        return h
+    cert, key = certificate(t.folder, "idle")
+    context = ssl.create_default_context(cafile=cert)
+    with Server(t.weftd, t.path(), "--tls-cert", cert, "--tls-key", key) as server:
         kept = []
-        for make in (quack, http, websocket):
+        for make, most in ((quack, 4096), (http, 4096), (websocket, 4096), (tls, 40960)):
             kept += [make(server) for _ in range(100)]
             before = resident(server)
             kept += [make(server) for _ in range(100 if t.slow else 500)]
             each = (resident(server) - before) / (100 if t.slow else 500)
             print(f"# {make.__name__}: {each:.0f} bytes for each idle connection")
-            if not t.slow and each > 4096:
+            if not t.slow and each > most:
                 raise AssertionError(f"{make.__name__}: {each:.0f} bytes for each idle connection")
 
 
