@@ -600,6 +600,21 @@ numbers_near_bar(const Sorter *sorter, const Vec *key, const Batch *batch, u16 *
     return count;
 }
 
+/* The same for texts, by the first bytes of the key; a row whose key must be made stays. */
+static u32
+texts_near_bar(const Sorter *sorter, const Vec *key, const Batch *batch, u16 *sel_out)
+{
+    u64 bar = sorter->item[sorter->rows_max - 1].prefix, prefix;
+    u32 count = 0;
+    for (u32 n = 0; n < batch->count; n++) {
+        u32 at = batch_at(batch, n);
+        bool loses = key_text_prefix(&key->u.cell[at], &sorter->key[0], &prefix) && prefix > bar;
+        sel_out[count] = (u16)at;
+        count += !loses;
+    }
+    return count;
+}
+
 Err
 exec__sorter_add_batch(Sorter *sorter, const Vec *key, const Batch *batch, Cell *key_scratch,
                        Cell *row_scratch)
@@ -610,6 +625,11 @@ exec__sorter_add_batch(Sorter *sorter, const Vec *key, const Batch *batch, Cell 
     Batch left = *batch;
     if (numbers && sorter->has_bar && sorter->rows_max > 0) {
         left.count = numbers_near_bar(sorter, &key[0], batch, near);
+        left.sel = near;
+        batch = &left;
+    } else if (sorter->mode == SORT_BYTES && sorter->has_bar && sorter->rows_max > 0 &&
+               sorter->key_count > 0 && key[0].kind == VEC_CELL && !key[0].constant) {
+        left.count = texts_near_bar(sorter, &key[0], batch, near);
         left.sel = near;
         batch = &left;
     }

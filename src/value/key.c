@@ -226,6 +226,27 @@ key_append_cell(Buf *key, const Cell *cell, const KeyColumn *column)
     return err;
 }
 
+bool
+key_text_prefix(const Cell *cell, const KeyColumn *column, u64 *prefix_out)
+{
+    const Collation *collation = column->collation;
+    if (cell->type != CELL_TEXT || (cell->flags & CELL_BY_REF) != 0) return false;
+    if (cell->bytes < 7 || (collation != NULL && collation->kind != COLLATION_BINARY)) return false;
+    const u64 each = ~(u64)0 / 255; /* 1 in every byte. */
+    u64 seven = 0;
+    if (cell->bytes >= 8) {
+        seven = load_be64(cell->u.p) >> 8;
+    } else {
+        for (u32 i = 0; i < 7; i++)
+            seven = seven << 8 | cell->u.p[i];
+    }
+    u64 all = seven | (u64)0xFF << 56;
+    if (((all - each * 2) & ~all & each * 0x80) != 0) return false; /* A byte below 2 is escaped. */
+    u64 prefix = (u64)TAG_TEXT << 56 | seven;
+    *prefix_out = column->desc ? ~prefix : prefix;
+    return true;
+}
+
 Err
 key_append_cells(Buf *key, const Cell *cells, const KeyColumn *columns, u32 count)
 {

@@ -29,6 +29,9 @@ typedef struct KeyColumn {
 
 /* Append one column. */
 MUST_CHECK Err key_append_cell(Buf *key, const Cell *cell, const KeyColumn *column);
+/* The first eight bytes of a text's key, read as a big-endian number; false: they are not known
+   without making the key. */
+bool key_text_prefix(const Cell *cell, const KeyColumn *column, u64 *prefix_out);
 /* Append all. */
 MUST_CHECK Err key_append_cells(Buf *key, const Cell *cells, const KeyColumn *columns, u32 count);
 /* Append the row suffix; its last byte tells its length. */

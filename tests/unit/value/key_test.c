@@ -3,7 +3,7 @@
  *
  * Method: the table of the format, byte by byte; memcmp of random keys against cell_compare under
  * each collation, ascending and descending, one and several columns; entries give back their cells
- * bit for bit; cut keys; damaged bytes are refused without a stray read.
+ * bit for bit; cut keys; prefixes of texts; damaged bytes are refused without a stray read.
  */
 #include "unit/value/oracle.h"
 #include "value/key.h"
@@ -371,6 +371,45 @@ sha256_has_the_standard_values(void **state)
     mem_free(million);
 }
 
+/* Random texts with bytes that keys escape: the prefix is that of the key that was made, and known
+   for every plain text of seven bytes under BINARY. */
+static void
+text_prefixes_are_those_of_the_keys(void **state)
+{
+    static const u8 byte[] = {0, 1, 2, ' ', 'a', 'Z', 0xFF, 'b', 'c', 'd'};
+    u64 random = 7;
+    u32 known = 0;
+    (void)state;
+    for (u32 i = 0; i < 40000; i++) {
+        u8 text[12];
+        u32 bytes = i % 13;
+        bool plain = bytes >= 7;
+        for (u32 k = 0; k < bytes; k++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            text[k] = byte[(random >> 33) % sizeof(byte)];
+            if ((i & 64) != 0 && text[k] < 2) text[k] = 'x';
+            if (k < 7 && text[k] < 2) plain = false;
+        }
+        Cell cell = {.type = CELL_TEXT, .bytes = bytes, .u.p = text};
+        for (u32 c = 0; c <= COUNT_OF(COLLATIONS); c++) {
+            KeyColumn column = {.collation = c == 0 ? &collation_binary : COLLATIONS[c - 1],
+                                .desc = (i & 128) != 0};
+            Buf key = {0};
+            u64 prefix;
+            assert_int_equal(key_append_cell(&key, &cell, &column), OK);
+            bool is_known = key_text_prefix(&cell, &column, &prefix);
+            if (is_known) assert_true(prefix == load_be64(key.p));
+            if (c <= 1) assert_int_equal(is_known, plain);
+            known += is_known;
+            buf_free(&key);
+        }
+    }
+    assert_true(known > 1000);
+    Cell number = cell_int(7);
+    u64 prefix;
+    assert_false(key_text_prefix(&number, &(KeyColumn){0}, &prefix));
+}
+
 int
 main(void)
 {
@@ -381,6 +420,7 @@ main(void)
         cmocka_unit_test(entries_give_back_their_cells),
         cmocka_unit_test(long_keys_are_cut_and_keep_their_columns),
         cmocka_unit_test(unique_entries_with_null_carry_the_row_in_the_key),
+        cmocka_unit_test(text_prefixes_are_those_of_the_keys),
         cmocka_unit_test(prefix_ends_bound_their_range),
         cmocka_unit_test(damage_is_refused_or_read_within_bounds),
         cmocka_unit_test(sha256_has_the_standard_values),
