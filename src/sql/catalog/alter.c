@@ -7,6 +7,7 @@
  */
 #include "sql/catalog/catalog_unit.h"
 #include "sql/parse/parse.h"
+#include "sql/parse/walk.h"
 #include "value/record.h"
 
 static Slice
@@ -231,6 +232,69 @@ strip_rows(DdlContext *ddl, const TableDef *table, u32 drop)
     return err;
 }
 
+typedef struct QuotedUse {
+    Slice name;
+    bool found;
+} QuotedUse;
+
+static bool
+visit_quoted(void *arg, const AstExpr *expr)
+{
+    QuotedUse *use = arg;
+    if (expr->kind == AST_EXPR_COLUMN && expr->u.column.name.quote == AST_QUOTE_DOUBLE &&
+        slice_equal_nocase(expr->u.column.name.text, use->name)) {
+        use->found = true;
+    }
+    return true;
+}
+
+static bool
+has_string_term(const AstOrderTerms *terms, Slice name)
+{
+    for (u32 i = 0; i < terms->count; i++) {
+        const AstExpr *expr = terms->items[i].expr;
+        if (expr->kind == AST_EXPR_COLLATE) expr = expr->u.collate.operand;
+        if (expr->kind == AST_EXPR_STRING && slice_equal_nocase(expr->u.literal, name)) return true;
+    }
+    return false;
+}
+
+/* Who used the column as "x", or as 'x' in an index, must not be left with a string. */
+static Err
+check_quoted(DdlContext *ddl, Arena *arena, const SchemaRow *row, const char *column)
+{
+    if (row->sql == NULL || (row->type != ROW_TABLE && row->type != ROW_INDEX)) return OK;
+    AstStatement *ast;
+    QuotedUse use = {.name = text_slice(column)};
+    const AstVisitor visitor = {.arg = &use, .expr = visit_quoted};
+    Err err = catalog__parse_stored(ddl, arena, row->sql, &ast);
+    if (err != OK) return err;
+    ast_walk_statement(&visitor, ast);
+    if (row->type == ROW_INDEX) {
+        use.found = use.found || has_string_term(&ast->u.create_index->terms, use.name);
+    }
+    if (!use.found) return OK;
+    return err_set(ddl->msg, ERR_SQL, "error in %s %s after drop column: no such column: %s",
+                   row->type == ROW_TABLE ? "table" : "index", row->name, column);
+}
+
+/* The unit's rows without the column; `row` is edited. */
+static Err
+rows_without_column(DdlContext *ddl, Arena *arena, const TableDef *table, u32 at, SchemaRow *row,
+                    u32 count)
+{
+    AstStatement *ast;
+    Err err = OK;
+    for (u32 i = 0; err == OK && i < count; i++)
+        err = catalog__fix_strings(ddl, arena, table, &row[i]);
+    if (err != OK) return err;
+    SchemaRow *own = table_row(row, count);
+    err = catalog__parse_stored(ddl, arena, own->sql, &ast);
+    if (err != OK) return err;
+    own->sql = without_column(arena, own->sql, &ast->u.create_table->columns, at);
+    return own->sql == NULL ? ERR_NOMEM : OK;
+}
+
 Err
 ddl_drop_column(DdlContext *ddl, const TableDef *table, const AstAlter *alter, Catalog **new_out)
 {
@@ -240,19 +304,16 @@ ddl_drop_column(DdlContext *ddl, const TableDef *table, const AstAlter *alter, C
     if (err != OK) return err;
     CatalogUnit *before = catalog__unit_of(ddl->old, text_slice(table->name));
     CatalogUnit *unit = NULL;
-    AstStatement *ast;
     Arena arena;
     arena_init(&arena, NULL);
     SchemaRow *row = catalog__rows_copy(&arena, before);
-    err = row == NULL ? ERR_NOMEM : catalog__parse_stored(ddl, &arena, table->sql, &ast);
-    if (err == OK) {
-        SchemaRow *own = table_row(row, before->row_count);
-        own->sql = without_column(&arena, table->sql, &ast->u.create_table->columns, at);
-        err = own->sql == NULL ? ERR_NOMEM : OK;
-    }
+    err = row == NULL ? ERR_NOMEM
+                      : rows_without_column(ddl, &arena, table, at, row, before->row_count);
     if (err == OK) {
         err = catalog__unit_rebuild(ddl, row, before->row_count, "after drop column", &unit);
     }
+    for (u32 i = 0; err == OK && i < before->row_count; i++)
+        err = check_quoted(ddl, &arena, &row[i], table->column[at].name);
     if (err == OK && table->column[at].generated != 1) {
         err = strip_rows(ddl, table, table->column[at].stored_index);
     }

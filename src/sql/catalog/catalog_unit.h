@@ -66,6 +66,9 @@ const Collation *catalog__collation(const CatalogEnv *env, Slice name);
 MUST_CHECK Err catalog__table_add_index(Arena *arena, TableDef *table, IndexDef *index);
 /* Number of the column, -1 if there is none of that name. */
 i32 catalog__column_find(const TableDef *table, Slice name);
+bool catalog__is_rowid_name(Slice name);
+/* A column, or the rowid by one of its names. */
+bool catalog__names_column(const TableDef *table, Slice name);
 /* Trimmed copy of a span of the text. */
 char *catalog__span_copy(Arena *arena, Slice sql, Span span);
 
@@ -99,5 +102,8 @@ MUST_CHECK Err catalog__unit_rebuild(DdlContext *ddl, const SchemaRow *row, u32 
 MUST_CHECK Err catalog__parse_stored(DdlContext *ddl, Arena *arena, const char *sql,
                                      AstStatement **ast_out);
 SchemaRow *catalog__rows_copy(Arena *arena, const CatalogUnit *unit);
+/* rename.c: give the strings in double quotes of a table's or an index's text single ones. */
+MUST_CHECK Err catalog__fix_strings(DdlContext *ddl, Arena *arena, const TableDef *table,
+                                    SchemaRow *row);
 TreeId catalog__schema_tree(const Catalog *catalog);
 i64 catalog__rowid_max(const Catalog *catalog);

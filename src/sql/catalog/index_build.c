@@ -33,9 +33,7 @@ index_term(const UnitContext *context, Arena *arena, Slice sql, const AstOrderTe
         return OK;
     }
     if (expr->kind == AST_EXPR_COLUMN && expr->u.column.name.quote != AST_QUOTE_DOUBLE) {
-        if (slice_equal_nocase(name, SLICE_LITERAL("rowid")) ||
-            slice_equal_nocase(name, SLICE_LITERAL("oid")) ||
-            slice_equal_nocase(name, SLICE_LITERAL("_rowid_"))) {
+        if (catalog__is_rowid_name(name)) {
             column->column = COLUMN_ROWID;
             column->collation = &collation_binary;
             return OK;

@@ -115,7 +115,7 @@ typedef struct Edit {
 
 typedef struct Edits {
     Arena *arena;
-    Slice old_name;
+    Slice old_name; /* SLICE_NONE: only strings in double quotes are edited. */
     const TableDef *table;
     const AstCreateTable *ast; /* While its own text is walked. */
     Edit *item;
@@ -207,6 +207,36 @@ add_parents(Edits *edits, const AstConstraints *constraints)
     }
 }
 
+/*
+ * "x" in an expression over the table is a string if no column is called so.  It is given single
+ * quotes before the columns change, or it would be one of them then.
+ */
+static bool
+visit_expr(void *arg, const AstExpr *expr)
+{
+    Edits *edits = arg;
+    if (expr->kind != AST_EXPR_COLUMN || expr->u.column.qualifier != NULL) return true;
+    const AstName *name = &expr->u.column.name;
+    if (name->quote == AST_QUOTE_DOUBLE && !catalog__names_column(edits->table, name->text)) {
+        add_edit(edits, name->span, true);
+    }
+    return true;
+}
+
+/* A term of an index may name a column as 'x'. */
+static void
+add_string_terms(Edits *edits, const AstOrderTerms *terms)
+{
+    for (u32 i = 0; i < terms->count; i++) {
+        const AstExpr *expr = terms->items[i].expr;
+        if (expr->kind == AST_EXPR_COLLATE) expr = expr->u.collate.operand;
+        if (expr->kind != AST_EXPR_STRING) continue;
+        if (slice_equal_nocase(expr->u.literal, edits->old_name)) {
+            add_edit(edits, expr->span, false);
+        }
+    }
+}
+
 /* What the tree alone says, without knowing other tables. */
 static void
 collect_syntax(Edits *edits, const AstStatement *ast, bool own)
@@ -217,7 +247,10 @@ collect_syntax(Edits *edits, const AstStatement *ast, bool own)
         edits->ast = ast->u.create_table;
         if (own) {
             visitor.name = visit_table;
+            visitor.expr = visit_expr;
             ast_walk_statement(&visitor, ast);
+            for (u32 i = 0; i < edits->ast->constraints.count; i++)
+                add_string_terms(edits, &edits->ast->constraints.items[i].terms);
             return;
         }
         for (u32 i = 0; i < edits->ast->columns.count; i++)
@@ -225,7 +258,10 @@ collect_syntax(Edits *edits, const AstStatement *ast, bool own)
         add_parents(edits, &edits->ast->constraints);
         return;
     case AST_STMT_CREATE_INDEX:
-        if (own) ast_walk_statement(&visitor, ast);
+        if (!own) return;
+        visitor.expr = visit_expr;
+        ast_walk_statement(&visitor, ast);
+        add_string_terms(edits, &ast->u.create_index->terms);
         return;
     case AST_STMT_CREATE_TRIGGER:
         if (own) add_names(edits, &ast->u.create_trigger->columns);
@@ -276,11 +312,30 @@ apply_edits(const Edits *edits, Slice text, const AstName *new_name)
             err = append_edit(&out, span_slice(text, span), new_name, edits->item[i].is_string);
         }
         from = span_end(span);
+        /* "x""y" were one name. */
+        bool joins = from < text.bytes && out.bytes > 0 && text.p[from] == out.p[out.bytes - 1];
+        if (err == OK && joins && text.p[from] == '"') err = buf_append_byte(&out, ' ');
     }
     if (err == OK) err = buf_append(&out, text.p + from, text.bytes - from);
     char *copy = err == OK ? arena_strndup(edits->arena, out.p, out.bytes) : NULL;
     buf_free(&out);
     return copy;
+}
+
+Err
+catalog__fix_strings(DdlContext *ddl, Arena *arena, const TableDef *table, SchemaRow *row)
+{
+    if (row->sql == NULL || (row->type != ROW_TABLE && row->type != ROW_INDEX)) return OK;
+    AstStatement *ast;
+    Err err = catalog__parse_stored(ddl, arena, row->sql, &ast);
+    if (err != OK) return err;
+    Edits edits = {.arena = arena, .old_name = SLICE_NONE, .table = table};
+    const AstVisitor visitor = {.arg = &edits, .expr = visit_expr};
+    ast_walk_statement(&visitor, ast);
+    if (edits.out_of_memory) return ERR_NOMEM;
+    if (edits.count == 0) return OK;
+    row->sql = apply_edits(&edits, text_slice(row->sql), NULL);
+    return row->sql == NULL ? ERR_NOMEM : OK;
 }
 
 typedef struct ColumnRename {

@@ -63,6 +63,21 @@ catalog__column_find(const TableDef *table, Slice name)
     return -1;
 }
 
+bool
+catalog__is_rowid_name(Slice name)
+{
+    return slice_equal_nocase(name, SLICE_LITERAL("rowid")) ||
+           slice_equal_nocase(name, SLICE_LITERAL("oid")) ||
+           slice_equal_nocase(name, SLICE_LITERAL("_rowid_"));
+}
+
+bool
+catalog__names_column(const TableDef *table, Slice name)
+{
+    if (catalog__column_find(table, name) >= 0) return true;
+    return !table->without_rowid && catalog__is_rowid_name(name);
+}
+
 /* ---- automatic indexes ---- */
 
 static bool
