@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -66,7 +67,7 @@ typedef struct MemAccount {
 static inline void
 mem_account_cap(MemAccount *account, u64 cap_bytes)
 {
-    __atomic_store_n(&account->cap_bytes, cap_bytes, __ATOMIC_RELAXED);
+    atomic_store_explicit(&account->cap_bytes, cap_bytes, memory_order_relaxed);
 }
 MUST_CHECK Err mem_account_charge(MemAccount *account, u64 bytes);
 void mem_account_release(MemAccount *account, u64 bytes);

@@ -52,8 +52,19 @@ env_last_rowid(void *arg)
 static void
 env_random(void *arg, void *bytes_out, size_t bytes)
 {
-    (void)arg;
-    rt_random_bytes(bytes_out, bytes);
+    /* A call of the kernel for each random() of a scan would be most of its time. */
+    Session *session = arg;
+    if (bytes > sizeof(session->random)) {
+        rt_random_bytes(bytes_out, bytes);
+        return;
+    }
+    if (bytes > session->random_left) {
+        rt_random_bytes(session->random, sizeof(session->random));
+        session->random_left = sizeof(session->random);
+    }
+    session->random_left -= bytes;
+    memcpy(bytes_out, session->random + session->random_left, bytes);
+    memset(session->random + session->random_left, 0, bytes);
 }
 
 static i64

@@ -138,8 +138,10 @@ struct Session {
     bool closing; /* sqlite3_close_v2 with statements left. */
 
     i64 changes, total_changes, last_rowid;
-    u64 write_no; /* exec_env.write_no points here. */
-    i64 now_ms;   /* 0: not asked during this step. */
+    u64 write_no;   /* exec_env.write_no points here. */
+    i64 now_ms;     /* 0: not asked during this step. */
+    u8 random[256]; /* For random(): bytes at hand, taken from the end. */
+    size_t random_left;
     int limit[SESSION_LIMITS];
     const FuncTable *functions;
     u64 environment; /* Changes whenever plans must be made again (functions, collations...). */
