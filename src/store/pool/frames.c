@@ -10,8 +10,9 @@
  */
 #include "store/pool/pool_impl.h"
 
-#define ROUNDS_MAX 3u /* Of the hand, before it gives up. */
-#define BATCH      8u /* Frames that one who evicts gets for the list. */
+#define ROUNDS_MAX  3u /* Of the hand, before it gives up. */
+#define REFUSED_MAX 8u /* Writes that a full disk may refuse in one go. */
+#define BATCH       8u /* Frames that one who evicts gets for the list. */
 
 Err
 pool_create(u32 page_bytes, u32 frames_max, Pool **pool_out)
@@ -154,6 +155,10 @@ write_back(PoolFile *file, PageEntry *entry, u32 page_id, u64 *word_io)
     u64 place;
     Err err = file->client.write(file->client.arg, page_id, copy, &place);
     mem_free(copy);
+    bool full = err == ERR_FULL;
+    if (UNLIKELY(full != (rt_load_relaxed(&pool->disk_full) != 0))) {
+        rt_store_relaxed(&pool->disk_full, full);
+    }
     bool good = false;
     word = rt_load_relaxed(&entry->word);
     /* Nobody may have changed it: the version says so. */
@@ -251,6 +256,7 @@ pool_refill(Pool *pool, u32 frames)
     rt_latch_acquire(&pool->sweep_latch);
     u32 steps = ROUNDS_MAX * pool->frames_made;
     rt_latch_release(&pool->sweep_latch);
+    u32 refused = 0; /* Pages that found no room on the disk: then clean ones only. */
     for (;;) {
         rt_latch_acquire(&pool->sweep_latch);
         bool enough = pool->free_count >= frames;
@@ -260,7 +266,10 @@ pool_refill(Pool *pool, u32 frames)
         PoolFile *file;
         u64 word;
         if (!hand_next(pool, &steps, &frame, &file, &page_id, &word)) return;
-        bool freed = evict(file, pool__entry(file, page_id), page_id, word);
+        bool dirty = (word & PAGE_DIRTY) != 0;
+        bool freed = !(dirty && refused >= REFUSED_MAX) &&
+                     evict(file, pool__entry(file, page_id), page_id, word);
+        refused += dirty && !freed && rt_load_relaxed(&pool->disk_full) != 0;
         rt_latch_acquire(&pool->sweep_latch);
         file->sweepers--;
         if (freed) free_push(pool, frame);
@@ -281,7 +290,7 @@ pool__frame_take(Pool *pool, u32 *frame_out)
         }
         if (!grow(pool)) pool_refill(pool, MIN_OF(BATCH, pool->frames_max / 4));
     }
-    return ERR_NOMEM;
+    return rt_load_relaxed(&pool->disk_full) != 0 ? ERR_FULL : ERR_NOMEM;
 }
 
 void

@@ -91,8 +91,8 @@ MUST_CHECK Err pool_file_adopt(PoolFile *file, u32 page_id);
 
 /*
  * Optimistic view of a page, loaded if need be; waits while it is latched.  `scan`: this visit does
- * not count for its heat.  [parks]  Errors: those of load, ERR_NOMEM (no frame can be freed),
- * ERR_NOTFOUND (no such page).
+ * not count for its heat.  [parks]  Errors: those of load, ERR_NOMEM (no frame can be freed;
+ * ERR_FULL: because the disk is full), ERR_NOTFOUND (no such page).
  */
 MUST_CHECK Err pool_view(PoolFile *file, u32 page_id, bool scan, PageView *view_out);
 /* Has nothing changed so far?  The view goes on. */
@@ -110,7 +110,7 @@ MUST_CHECK Err pool_latch(PoolFile *file, u32 page_id, PageView *view_out);
 MUST_CHECK bool pool_try_latch(PoolFile *file, u32 page_id, PageView *view_out);
 /* `changed`: the page is dirty now and its version moves.  `content`: a live row may differ. */
 void pool_unlatch(PageView *view, bool changed, bool content);
-/* A new page of zeros, latched and dirty.  [parks]  ERR_NOMEM, ERR_EXISTS. */
+/* A new page of zeros, latched and dirty.  [parks]  ERR_NOMEM, ERR_FULL, ERR_EXISTS. */
 MUST_CHECK Err pool_make(PoolFile *file, u32 page_id, PageView *view_out);
 /* The latched page ceases to exist; its frame is free. */
 void pool_drop(PageView *view);

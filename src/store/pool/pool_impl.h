@@ -32,6 +32,7 @@ struct Pool {
     RtPtr *chunks; /* Memory of the frames, never given back. */
     u32 chunk_count;
     RtU64 loads, evictions, writes, discards, sweeps, waits;
+    RtU32 disk_full; /* The last page that was to be written out found no room. */
 };
 
 struct PoolFile {

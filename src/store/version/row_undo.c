@@ -24,7 +24,8 @@ row__leaf_for_undo(Tree *tree, Slice key, bool *gone_out, PageView *view_out)
         if (*gone_out) return OK;
         page_op_throttle(tree->map.pages.ops);
         Err err = btree_leaf_latch(&tree->map, key, 0, view_out);
-        if (err == OK || tries >= (err == ERR_NOMEM ? MEMORY_TRIES : READ_TRIES)) return err;
+        if (err == OK || tries >= (err == ERR_NOMEM || err == ERR_FULL ? MEMORY_TRIES : READ_TRIES))
+            return err;
         Err ignored = rt_sleep_ns(READ_PAUSE); /* Cut short: then it is tried sooner. */
         (void)ignored;
     }

@@ -24,7 +24,7 @@
 static bool
 again(u32 *tries, Err err)
 {
-    if (++*tries >= (err == ERR_NOMEM ? MEMORY_TRIES : READ_TRIES)) return false;
+    if (++*tries >= (err == ERR_NOMEM || err == ERR_FULL ? MEMORY_TRIES : READ_TRIES)) return false;
     Err ignored = rt_sleep_ns(READ_PAUSE);
     (void)ignored;
     return true;

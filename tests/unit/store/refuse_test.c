@@ -321,6 +321,68 @@ a_full_disk_is_met_and_left(void **state)
     kit_end(&kit);
 }
 
+/* Far more rows than the pool holds, not checkpointed: what is dirty cannot leave it. */
+static Err
+far_put(StoreTxn *txn, u32 row, u8 with)
+{
+    u8 key[8], value[2000];
+    StoreVerdict verdict;
+    store_be64(key, row);
+    memset(value, with, sizeof(value));
+    return store_put(txn, TREE_ROOT, (Slice){key, 8}, SLICE(value, sizeof(value)), STORE_PUT_ANY,
+                     &verdict);
+}
+
+static void
+a_pool_that_cannot_write_says_full(void **state)
+{
+    (void)state;
+    const u32 rows = 5500; /* 11 MB, of which 8 fit; less than would start a checkpoint. */
+    Kit kit;
+    kit_start_fast(&kit);
+    Store *store;
+    StoreOptions options = {.create = true, .pool_bytes = (u64)8 << 20};
+    assert_int_equal(store_open(rt_process_default(), kit.path, &options, &store, NULL), OK);
+    StoreTxn *txn = kit_begin(store, STORE_SNAPSHOT);
+    for (u32 row = 0; row < rows; row++) {
+        assert_int_equal(far_put(txn, row, 'a'), OK);
+    }
+    kit_commit(txn);
+    txn = kit_begin(store, STORE_SNAPSHOT);
+    assert_int_equal(far_put(txn, rows - 1, 'b'), OK); /* Its leaf is in the pool. */
+    rt_fault_only(RT_FAULT_WRITE | RT_FAULT_SIZE);
+    rt_fault_arm_onwards(1, ENOSPC);
+    Err err = OK;
+    for (u32 row = 0; row < rows && err == OK; row += 14) { /* Less than the log takes ahead. */
+        err = far_put(txn, row, 'b');
+    }
+    assert_int_equal(err, ERR_FULL);
+    assert_non_null(strstr(err_message(store_txn_error(txn)), err_text(ERR_FULL)));
+    assert_true(rt_fault_calls() < 2000); /* It does not try every page again and again. */
+    store_txn_rollback(txn);
+    rt_fault_arm(0, 0);
+    txn = kit_begin(store, STORE_SNAPSHOT); /* There is room again. */
+    for (u32 row = 0; row < rows; row += 100) {
+        assert_int_equal(far_put(txn, row, 'c'), OK);
+    }
+    kit_commit(txn);
+    store_close(store);
+    assert_int_equal(store_open(rt_process_default(), kit.path, &options, &store, NULL), OK);
+    kit_check(store);
+    txn = kit_begin(store, STORE_SNAPSHOT);
+    for (u32 row = 0; row < rows; row++) {
+        u8 key[8];
+        bool found;
+        Slice got;
+        store_be64(key, row);
+        assert_int_equal(store_get(txn, TREE_ROOT, (Slice){key, 8}, &found, &got), OK);
+        assert_true(found && got.p[0] == (row % 100 == 0 ? 'c' : 'a'));
+    }
+    store_txn_rollback(txn);
+    store_close(store);
+    kit_end(&kit);
+}
+
 static void
 a_failed_sync_is_named_and_ends_the_writing(void **state)
 {
@@ -358,6 +420,7 @@ main(void)
         cmocka_unit_test(a_second_owner_is_told),
         cmocka_unit_test(what_the_system_refuses_is_named),
         cmocka_unit_test(a_full_disk_is_met_and_left),
+        cmocka_unit_test(a_pool_that_cannot_write_says_full),
         cmocka_unit_test(a_failed_sync_is_named_and_ends_the_writing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
