@@ -725,7 +725,7 @@ def same_rows(sql, a, b):
 
 
 # Of rows that are equal one is kept: 1 or 1.0, 'a' or 'A' under NOCASE, which of them is not said.
-LOOSE_NUMBERS = re.compile(r"DISTINCT|UNION|INTERSECT|EXCEPT|GROUP BY|LIMIT|(min|max)\(")
+LOOSE_NUMBERS = re.compile(r"DISTINCT|UNION|RECURSIVE|INTERSECT|EXCEPT|GROUP BY|LIMIT|(min|max)\(")
 
 
 def plain(value):

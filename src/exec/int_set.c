@@ -102,6 +102,13 @@ table_has(const IntSet *set, u32 group, i64 value, u32 *at_out)
     return false;
 }
 
+bool
+exec__ints_in_table(const IntSet *set, i64 value)
+{
+    u32 at;
+    return table_has(set, 0, value, &at);
+}
+
 Err
 exec__ints_add(IntSet *set, u32 group, bool grouped, i64 value, bool *new_out)
 {

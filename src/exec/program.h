@@ -164,6 +164,11 @@ MUST_CHECK Err exec__sub_exists(Exec *exec, ExecSub *sub, Arena *arena, bool *ex
 MUST_CHECK Err exec__sub_scalar(Exec *exec, ExecSub *sub, u32 column, Arena *arena, Cell *out);
 /* (value[0..columns)) IN (sub): 1, 0 or NULL. */
 MUST_CHECK Err exec__sub_in(Exec *exec, ExecSub *sub, const Cell *value, Arena *arena, Cell *out);
+/* Does it give the same for every row? */
+bool exec__sub_is_fixed(const PlanSub *plan);
+/* The same for all live rows of a batch; a fixed one of one column.  Truths at the rows' places. */
+MUST_CHECK Err exec__sub_in_truths(Exec *exec, ExecSub *sub, const Batch *batch, const Vec *value,
+                                   Arena *arena, u8 *truth);
 /* For a scan over IN (SELECT): call `each` with the first column of every row. */
 typedef Err (*ExecSubEach)(void *arg, const Cell *value);
 MUST_CHECK Err exec__sub_each(Exec *exec, ExecSub *sub, ExecSubEach each, void *arg);

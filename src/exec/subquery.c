@@ -8,6 +8,7 @@
  * Uncorrelated IN makes a set of key bytes; correlated IN compares row by row and stops at a match.
  */
 #include "exec/exec__write.h"
+#include "exec/int_set.h"
 #include "exec/keyset.h"
 #include "exec/node.h"
 #include "exec/rowbuf.h"
@@ -27,6 +28,8 @@ struct ExecSub {
     KeyMaker maker;
     KeySet set;       /* Rows without NULLs. */
     SpillSet spilled; /* Those for which it had no room. */
+    IntSet ints;      /* The same rows again while all are integers, for whole batches. */
+    bool all_ints;
     SpoolReader reader;
     RowSpool rows; /* All rows, when a row has several columns; else unused. */
     u64 set_rows;
@@ -86,6 +89,7 @@ exec__sub_close(Exec *exec, ExecSub *sub)
     exec__set_free(exec, &sub->spilled);
     exec__rowbuf_free(&sub->first);
     exec__keyset_free(&sub->set);
+    exec__ints_free(&sub->ints);
     exec__keymaker_free(&sub->maker);
     exec__watch_close(&sub->exists_watch);
     exec__watch_close(&sub->row_watch);
@@ -221,6 +225,20 @@ stamp_cells(Exec *exec, const ExecSub *sub, Cell *cell, Arena *arena, bool *null
     return OK;
 }
 
+/* The row in sub->cell. */
+static Err
+ints_add(ExecSub *sub)
+{
+    bool is_new;
+    if (!sub->all_ints) return OK;
+    if (sub->plan->columns == 1 && sub->cell[0].type == CELL_INT && sub->spilled.files == 0) {
+        return exec__ints_add(&sub->ints, 0, false, sub->cell[0].u.i, &is_new);
+    }
+    sub->all_ints = false;
+    exec__ints_free(&sub->ints);
+    return OK;
+}
+
 static Err
 set_row(Exec *exec, ExecSub *sub, Arena *arena)
 {
@@ -241,7 +259,8 @@ set_row(Exec *exec, ExecSub *sub, Arena *arena)
     if (err == OK) {
         err = exec__set_add(exec, &sub->spilled, &sub->set, key, &number, &added);
     }
-    u64 memory = exec__keyset_memory(&sub->set);
+    if (err == OK) err = ints_add(sub);
+    u64 memory = exec__keyset_memory(&sub->set) + exec__ints_memory(&sub->ints);
     if (err == OK && exec__spill_due(exec, &sub->spilled.held, memory)) {
         err = exec__set_flush(exec, &sub->spilled, &sub->set);
     }
@@ -258,6 +277,8 @@ set_make(Exec *exec, ExecSub *sub)
     exec__keymaker_reset(&sub->maker);
     exec__spool_clear(exec, &sub->rows);
     exec__set_clear(exec, &sub->spilled);
+    exec__ints_clear(&sub->ints);
+    sub->all_ints = true;
     sub->set_rows = 0;
     sub->has_null = false;
     exec__rewind(exec, sub->root);
@@ -341,6 +362,48 @@ in_set(Exec *exec, ExecSub *sub, const Cell *value, Arena *arena, Cell *out)
             *out = cell_null();
             return OK;
         }
+    }
+    return OK;
+}
+
+bool
+exec__sub_is_fixed(const PlanSub *plan)
+{
+    return !plan->correlated && !plan->is_volatile;
+}
+
+/* Are values that are integers compared as such? */
+static bool
+compares_ints(Exec *exec, const ExecSub *sub)
+{
+    Cell one = cell_int(1);
+    Err err = cell_apply_affinity(&one, exec__stamp_affinity(sub->plan->cmp[0].affinity),
+                                  &exec->run_arena);
+    return err == OK && one.type == CELL_INT;
+}
+
+Err
+exec__sub_in_truths(Exec *exec, ExecSub *sub, const Batch *batch, const Vec *value, Arena *arena,
+                    u8 *truth)
+{
+    ASSERT(exec__sub_is_fixed(sub->plan) && sub->plan->columns == 1);
+    Err err = set_make(exec, sub);
+    if (err != OK) return err;
+    bool by_int = value->kind == VEC_INT && !value->constant && sub->all_ints &&
+                  sub->spilled.files == 0 && sub->set_rows > 0 && compares_ints(exec, sub);
+    u8 no = sub->has_null ? EXEC_UNKNOWN : EXEC_FALSE;
+    for (u32 n = 0; n < batch->count; n++) {
+        u32 at = batch_at(batch, n);
+        if (LIKELY(by_int)) {
+            bool found = exec__ints_has(&sub->ints, value->u.i[at]);
+            truth[at] = found ? EXEC_TRUE : no;
+            if (value->null != NULL && value->null[at]) truth[at] = EXEC_UNKNOWN;
+            continue;
+        }
+        Cell cell = vec_cell(value, at), one;
+        err = in_set(exec, sub, &cell, arena, &one);
+        if (err != OK) return err;
+        truth[at] = (u8)cell_truth(&one);
     }
     return OK;
 }

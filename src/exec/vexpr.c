@@ -14,8 +14,9 @@ struct VExpr {
     bool by_row; /* No kernel: `program` computes it row by row. */
     u32 column;  /* PX_COLUMN */
     VExpr **arg;
-    InSet *set; /* IN a list of constants. */
-    Like *like; /* LIKE; `program` for batches that the kernel does not take. */
+    InSet *set;   /* IN a list of constants. */
+    ExecSub *sub; /* IN a subquery. */
+    Like *like;   /* LIKE; `program` for batches that the kernel does not take. */
     ExecProgram *program;
     Cell *row; /* Scratch for `program`. */
     Cell constant;
@@ -26,10 +27,31 @@ struct VExpr {
 /* Deeper trees are computed by row: kernels recurse. */
 #define DEPTH_MAX 64u
 
+/* A subquery that stands in for a value or a set which is the same for all rows. */
+static bool
+is_fixed(const PlanExpr *expr)
+{
+    if (expr->op == PX_SCALAR) return exec__sub_is_fixed(expr->u.sub);
+    return expr->op == PX_IN_SUB && expr->arg_count == 1 && exec__sub_is_fixed(expr->u.sub);
+}
+
+static bool
+subs_fit(const PlanExpr *expr, u32 depth)
+{
+    if ((expr->flags & PX_FLAG_HAS_SUB) == 0) return true;
+    bool is_sub = expr->op == PX_SCALAR || expr->op == PX_IN_SUB || expr->op == PX_EXISTS ||
+                  expr->op == PX_SUB_COLUMN;
+    if (depth == DEPTH_MAX || (is_sub && !is_fixed(expr))) return false;
+    for (u32 i = 0; i < expr->arg_count; i++) {
+        if (!subs_fit(expr->arg[i], depth + 1)) return false;
+    }
+    return true;
+}
+
 bool
 exec__vexpr_fits(const PlanExpr *expr)
 {
-    return expr->klass == PLAN_TOTAL && (expr->flags & PX_FLAG_HAS_SUB) == 0;
+    return expr->klass == PLAN_TOTAL && subs_fit(expr, 0);
 }
 
 static bool
@@ -54,6 +76,7 @@ has_kernel(const PlanExpr *expr)
     case PX_OR: return true;
     case PX_BETWEEN: return (expr->flags & PX_FLAG_NOT) == 0;
     case PX_IN_LIST: return exec__in_set_fits(expr);
+    case PX_IN_SUB: return is_fixed(expr);
     case PX_FUNC:
         return expr->u.func.def->kernel == FUNC_KERNEL_LIKE && expr->arg_count == 2 &&
                (expr->arg[0]->flags & PX_FLAG_READS_ROW) == 0;
@@ -113,6 +136,8 @@ vexpr_open(Exec *exec, const PlanExpr *expr, u32 depth, VExpr **vexpr_out)
     if (expr->op == PX_IN_LIST) {
         err = exec__in_set_new(exec, expr, &vexpr->set);
         args = 1;
+    } else if (expr->op == PX_IN_SUB) {
+        err = exec__sub_open(exec, expr->u.sub, &vexpr->sub);
     }
     for (u32 i = 0; err == OK && i < args; i++) {
         err = vexpr_open(exec, expr->arg[i], depth + 1, &vexpr->arg[i]);
@@ -233,6 +258,20 @@ eval_func(Exec *exec, VExpr *vexpr, const Batch *batch, Arena *arena, Vec *out)
     return OK;
 }
 
+/* IN a list of constants or a subquery. */
+static Err
+eval_in(Exec *exec, VExpr *vexpr, const Batch *batch, Arena *arena, u8 *truth)
+{
+    Vec value;
+    Err err = exec__vexpr_eval(exec, vexpr->arg[0], batch, arena, &value);
+    if (err != OK) return err;
+    err = vexpr->op == PX_IN_SUB
+              ? exec__sub_in_truths(exec, vexpr->sub, batch, &value, arena, truth)
+              : exec__in_set_truths(exec, vexpr->set, batch, &value, arena, truth);
+    if (err == OK && (vexpr->expr->flags & PX_FLAG_NOT) != 0) kernel_not(batch, truth);
+    return err;
+}
+
 /* Truths of the live rows, one byte each at the row's position. */
 static Err
 eval_truth(Exec *exec, VExpr *vexpr, const Batch *batch, Arena *arena, u8 *truth)
@@ -284,10 +323,7 @@ eval_truth(Exec *exec, VExpr *vexpr, const Batch *batch, Arena *arena, u8 *truth
         if (err == OK) kernel_not(batch, truth);
         return err;
     case PX_IN_LIST:
-        err = exec__vexpr_eval(exec, vexpr->arg[0], batch, arena, &a);
-        if (err == OK) err = exec__in_set_truths(exec, vexpr->set, batch, &a, arena, truth);
-        if (err == OK && (expr->flags & PX_FLAG_NOT) != 0) kernel_not(batch, truth);
-        return err;
+    case PX_IN_SUB: return eval_in(exec, vexpr, batch, arena, truth);
     case PX_IS_NULL:
     case PX_NOT_NULL:
         err = exec__vexpr_eval(exec, vexpr->arg[0], batch, arena, &a);
