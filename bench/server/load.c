@@ -1,11 +1,12 @@
 /*
  * load.c -- Quack clients in one thread: statements a second, and how long each took.
  *
- *     load PORT read|insert CONNECTIONS DEPTH SECONDS
+ *     load PORT read|insert|point|history|transfer CONNECTIONS DEPTH SECONDS
  *
  * Each connection keeps DEPTH requests under way (1: one a round trip).  Reads are of one row by
- * its key, inserts of one row in autocommit.  Prints one JSON line.  Every answer is looked at: an
- * error, or a read without its row, ends the program.
+ * its key, inserts of one row in autocommit; point, history and transfer work on the ledger
+ * (ledger.sql), a transfer as a script of one transaction.  Prints one JSON line.  Every answer is
+ * looked at: an error, or a read without its row, ends the program.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -34,7 +35,8 @@ typedef struct Client {
 
 static Client *clients;
 static uint64_t *times, time_count, answers, next_key;
-static bool is_insert;
+static enum Kind { READ, INSERT, POINT, HISTORY, TRANSFER, KINDS } kind;
+static const char *const kind_names[KINDS] = {"read", "insert", "point", "history", "transfer"};
 
 static void
 fail(const char *what)
@@ -62,6 +64,29 @@ send_all(Client *client, const char *bytes, size_t count)
     }
 }
 
+static int
+request_write(char *to, size_t room, unsigned long long key)
+{
+    static const char *const sql[KINDS] = {
+        [READ] = "SELECT v FROM b WHERE id = ?1",
+        [INSERT] = "INSERT INTO w(v) VALUES(?1)",
+        [POINT] = "SELECT debits - credits FROM account WHERE id = ?1",
+        [HISTORY] = "SELECT * FROM (SELECT id, credit, amount FROM transfer WHERE debit = ?1"
+                    " ORDER BY id DESC LIMIT 20) UNION ALL SELECT * FROM (SELECT id, debit, amount"
+                    " FROM transfer WHERE credit = ?1 ORDER BY id DESC LIMIT 20)",
+    };
+    unsigned long long other = key * 31 % KEYS + 1, amount = key % 89 + 1;
+    if (kind != TRANSFER)
+        return snprintf(to, room, "{\"q\":\"%s\",\"params\":[%llu]}\n", sql[kind], key);
+    return snprintf(to, room,
+                    "{\"script\":\"BEGIN IMMEDIATE;"
+                    "UPDATE account SET debits = debits + %llu WHERE id = %llu;"
+                    "UPDATE account SET credits = credits + %llu WHERE id = %llu;"
+                    "INSERT INTO transfer(debit, credit, amount) VALUES(%llu, %llu, %llu);"
+                    "COMMIT\"}\n",
+                    amount, key, amount, other, key, other, amount);
+}
+
 static void
 burst(Client *client, unsigned count)
 {
@@ -69,11 +94,8 @@ burst(Client *client, unsigned count)
     size_t bytes = 0;
     for (unsigned i = 0; i < count; i++) {
         uint64_t key = next_key++ * 7919 % KEYS + 1;
-        bytes += (size_t)snprintf(
-            text + bytes, sizeof(text) - bytes, "{\"q\":\"%s\",\"params\":[%llu]}\n",
-            is_insert ? "INSERT INTO w(v) VALUES(?)" : "SELECT v FROM b WHERE id = ?",
-            (unsigned long long)key);
-        if (bytes + 200 > sizeof(text)) fail("the depth is too large");
+        bytes += (size_t)request_write(text + bytes, sizeof(text) - bytes, key);
+        if (bytes + 500 > sizeof(text)) fail("the depth is too large");
     }
     client->under_way += count;
     client->sent_ns = now_ns();
@@ -86,7 +108,7 @@ line_take(Client *client, const char *line)
     if (strncmp(line, "{\"row\":", 7) == 0) client->rows++;
     if (strncmp(line, "{\"err\":", 7) == 0) fail(line);
     if (strncmp(line, "{\"done\":", 8) != 0) return;
-    if (!is_insert && client->rows != 1) fail("a row is missing");
+    if ((kind == READ || kind == POINT) && client->rows != 1) fail("a row is missing");
     client->rows = 0;
     client->under_way--;
     answers++;
@@ -137,7 +159,9 @@ main(int argc, char **argv)
     if (argc != 6) fail("load PORT read|insert CONNECTIONS DEPTH SECONDS");
     int port = atoi(argv[1]), count = atoi(argv[3]);
     unsigned depth = (unsigned)atoi(argv[4]);
-    is_insert = strcmp(argv[2], "insert") == 0;
+    while (kind < KINDS && strcmp(argv[2], kind_names[kind]) != 0)
+        kind++;
+    if (kind == KINDS) fail("what to do?");
     static struct pollfd polls[CONNECTIONS_MAX];
     if (count < 1 || count > CONNECTIONS_MAX || depth < 1) fail("how many?");
     clients = calloc((size_t)count, sizeof(*clients));

