@@ -445,11 +445,31 @@ sqlite3_stmt_explain(sqlite3_stmt *stmt, int mode)
     return capi__fail(stmt->db, ERR_UNSUPPORTED, "sqlite3_stmt_explain is not supported");
 }
 
+static u64
+stmt_status(sqlite3_stmt *stmt, int what, bool reset)
+{
+    switch (what) {
+    case SQLITE_STMTSTATUS_FULLSCAN_STEP:
+        return stmt_counter(stmt->stmt, STMT_COUNT_FULL_SCAN_ROWS, reset);
+    case SQLITE_STMTSTATUS_SORT: return stmt_counter(stmt->stmt, STMT_COUNT_SORTS, reset);
+    case SQLITE_STMTSTATUS_AUTOINDEX: return stmt_counter(stmt->stmt, STMT_COUNT_BUILD_ROWS, reset);
+    case SQLITE_STMTSTATUS_VM_STEP: return stmt_counter(stmt->stmt, STMT_COUNT_STEPS, reset);
+    case SQLITE_STMTSTATUS_REPREPARE:
+        return stmt_counter(stmt->stmt, STMT_COUNT_PREPARED_AGAIN, reset);
+    case SQLITE_STMTSTATUS_RUN: {
+        u32 runs = stmt->runs;
+        if (reset) stmt->runs = 0;
+        return runs;
+    }
+    case SQLITE_STMTSTATUS_MEMUSED: return stmt_memory_bytes(stmt->stmt);
+    default: return 0; /* There are no Bloom filters. */
+    }
+}
+
 int
 sqlite3_stmt_status(sqlite3_stmt *stmt, int what, int reset)
 {
-    if (!capi__stmt_ok(stmt) || what != SQLITE_STMTSTATUS_RUN) return 0;
-    int runs = (int)stmt->runs;
-    if (reset != 0) stmt->runs = 0;
-    return runs;
+    if (!capi__stmt_ok(stmt)) return 0;
+    u64 value = stmt_status(stmt, what, reset != 0);
+    return (int)MIN_OF(value, (u64)INT_MAX);
 }

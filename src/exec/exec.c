@@ -52,9 +52,31 @@ exec__check(Exec *exec)
     if (hooks == NULL || hooks->progress == NULL || hooks->progress_every == 0) return OK;
     while (exec->operations >= hooks->progress_every) {
         exec->operations -= hooks->progress_every;
+        exec->operations_before += hooks->progress_every;
         if (hooks->progress(hooks->arg)) return exec__fail(exec, ERR_INTERRUPT, NULL);
     }
     return OK;
+}
+
+void
+exec_status(const Exec *exec, ExecStatus *status_out)
+{
+    *status_out = *exec->status;
+    status_out->steps = exec->operations + exec->operations_before;
+}
+
+void
+exec_status_clear(Exec *exec)
+{
+    *exec->status = (ExecStatus){0};
+    /* The handler's turn stays where it is. */
+    exec->operations_before = 0 - exec->operations;
+}
+
+u64
+exec_memory_bytes(const Exec *exec)
+{
+    return exec->account->used_bytes;
 }
 
 /* ---- open and close ---- */
@@ -117,6 +139,7 @@ exec_new(const Plan *plan, const ExecEnv *env, Exec *parent, Exec **exec_out, Er
     exec->parent = parent;
     exec->depth = parent == NULL ? 0 : parent->depth + 1;
     exec->account = parent == NULL ? &exec->own_account : parent->account;
+    exec->status = parent == NULL ? &exec->own_status : parent->status;
     exec->own_account = (MemAccount){
         .parent = env->account, .name = "statement", .cap_bytes = env->statement_bytes_max};
     arena_init_pooled(&exec->arena, exec->account, env->pool);

@@ -130,6 +130,17 @@ i64 exec_rows_changed_total(const Exec *exec);          /* With triggers and FK 
 bool exec_last_rowid(const Exec *exec, i64 *rowid_out); /* False: no row was inserted. */
 i64 exec_deferred_violations(const Exec *exec); /* Change of the count of open deferred FKs. */
 
+/* What the runs since it was opened, or since the counters were cleared, have done. */
+typedef struct ExecStatus {
+    u64 full_scan_rows; /* Read by scans of whole tables and indexes, those read ahead included. */
+    u64 sorts;
+    u64 build_rows; /* Put into hash tables of joins. */
+    u64 steps;      /* About: rows and calls of operators, as the progress handler counts them. */
+} ExecStatus;
+void exec_status(const Exec *exec, ExecStatus *status_out);
+void exec_status_clear(Exec *exec);
+u64 exec_memory_bytes(const Exec *exec);
+
 /* Trips: does an unfinished scan of this run read `tree`?  And: what it has read ahead is stale. */
 bool exec_reads_tree(const Exec *exec, const Store *store, TreeId tree);
 void exec_trip(Exec *exec);

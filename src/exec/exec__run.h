@@ -83,8 +83,11 @@ struct Exec {
     bool has_last_rowid;
     i64 deferred_violations;
     ExecUndo undo;
-    u64 operations; /* Since the progress handler was called last. */
-    u32 want_max;   /* Rows asked of the root at once: 1 with volatile expressions. */
+    u64 operations;        /* Since the progress handler was called last. */
+    u64 operations_before; /* Until then, since the counters were cleared; wraps. */
+    ExecStatus own_status; /* `steps` is not used. */
+    ExecStatus *status;    /* Of the statement: own_status of the one without a parent. */
+    u32 want_max;          /* Rows asked of the root at once: 1 with volatile expressions. */
 
     /* exec_step: the batch at hand and how far it is read. */
     const Batch *batch;

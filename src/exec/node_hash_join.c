@@ -227,6 +227,7 @@ static Err
 build_batch(Exec *exec, HashJoin *join, const Batch *in)
 {
     Err err = OK;
+    exec->status->build_rows += in->count;
     if (join->file.in_use) {
         Cell *row = join->row + join->probe_columns;
         for (u32 i = 0; err == OK && i < in->count; i++) {

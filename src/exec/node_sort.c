@@ -64,6 +64,7 @@ sort_input(Exec *exec, Sort *sort)
     if (err != OK) return err;
     u64 rows_max = limit < 0 ? U64_MAX : (u64)limit + (u64)offset;
     exec__sorter_start(&sort->sorter, rows_max);
+    exec->status->sorts++;
     if (rows_max == 0) return OK;
     for (;;) {
         const Batch *in = exec__next(exec, sort->node.input, exec__demand(exec, BATCH_ROWS_MAX));

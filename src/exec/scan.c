@@ -256,6 +256,8 @@ exec__scan_fill(Exec *exec, Scan *scan, u32 want)
         u32 ahead = reads_ahead && !scan->exact ? scan->fetch_rows : want;
         u32 rows = MIN_OF(MAX_OF(want, ahead), scan->node.rows_max);
         err = cursor_fetch(exec, scan, rows);
+        if (plan->eq_count == 0 && plan->low == NULL && plan->high == NULL)
+            exec->status->full_scan_rows += scan->run.rows;
         scan->fetch_rows = MIN_OF(scan->fetch_rows * 2, BATCH_ROWS_MAX);
     }
     return err;

@@ -263,5 +263,16 @@ bool stmt_is_read_only(const Stmt *stmt);
 bool stmt_is_explain(const Stmt *stmt, bool *query_plan_out);
 bool stmt_is_busy(const Stmt *stmt); /* Stepped and neither done nor reset. */
 const char *stmt_sql(const Stmt *stmt);
+/* What the statement has done since it was prepared, or since the counter was cleared. */
+typedef enum StmtCounter {
+    STMT_COUNT_FULL_SCAN_ROWS, /* As ExecStatus has them. */
+    STMT_COUNT_SORTS,
+    STMT_COUNT_BUILD_ROWS,
+    STMT_COUNT_STEPS,
+    STMT_COUNT_PREPARED_AGAIN, /* Because the schema or a setting had changed. */
+    STMT_COUNTERS
+} StmtCounter;
+u64 stmt_counter(Stmt *stmt, StmtCounter counter, bool clear);
+u64 stmt_memory_bytes(const Stmt *stmt); /* Held now by its run state. */
 Session *stmt_session(const Stmt *stmt);
 Stmt *session_next_stmt(Session *session, Stmt *after); /* NULL: the first. */

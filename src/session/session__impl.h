@@ -210,6 +210,7 @@ struct Stmt {
     StmtRow row;
     Cell changed;                          /* PRAGMA count_changes: the row of a write. */
     StoreMark mark[CATALOG_DATABASES_MAX]; /* Of a write: where it began. */
+    u64 count[STMT_COUNTERS];              /* Gathered from run states (stmt_counter()). */
     u32 param_count;
     Cell *param;
     Buf *param_bytes; /* Owned bytes of text and blob parameters. */
@@ -244,6 +245,7 @@ Err crowd__enter(Stmt *stmt);
 bool crowd__leave_rows(Stmt *stmt);
 
 /* ---- stmt.c, stmt_cache.c ---- */
+void stmt__gather_counts(Stmt *stmt); /* Of its run state, before that goes. */
 void stmt__free(Stmt *stmt);
 /* A statement of that text, ready to be used; NULL: there is none. */
 /* A plan from the shared ones, referenced; NULL: make one. */

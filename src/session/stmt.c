@@ -36,6 +36,7 @@ unlink_stmt(Session *session, Stmt *stmt)
 static void
 drop_plan(Stmt *stmt)
 {
+    stmt__gather_counts(stmt);
     exec_close(stmt->exec);
     plan_release(stmt->plan);
     for (u32 i = 0; i < CATALOG_DATABASES_MAX; i++) {
@@ -380,6 +381,7 @@ make_ready(Stmt *stmt)
         if (err == OK) err = session__refresh_catalogs(session);
         if (err != OK) return err;
         if (is_stale(stmt)) {
+            stmt->count[STMT_COUNT_PREPARED_AGAIN]++;
             u32 former = stmt->plan->column_count;
             err = prepare_again(stmt);
             if (err != OK || stmt->plan->column_count != former) continue;

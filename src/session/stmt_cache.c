@@ -110,6 +110,8 @@ make_new(Stmt *stmt)
     stmt->last_error = OK;
     stmt->host_savepoint = stmt->shown = false;
     stmt->row = (StmtRow){0};
+    memset(stmt->count, 0, sizeof(stmt->count));
+    if (stmt->exec != NULL) exec_status_clear(stmt->exec);
     stmt->rows = (RowList){0};
     stmt->rows_shown = 0;
     stmt->text = NULL;

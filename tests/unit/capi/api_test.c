@@ -555,10 +555,72 @@ the_hard_heap_limit(void **state)
     (void)sqlite3_soft_heap_limit64(0);
 }
 
+static int
+counted(sqlite3_stmt *stmt, int what)
+{
+    return sqlite3_stmt_status(stmt, what, 1);
+}
+
+/* The numbers are those of SQLite 3.54 where both count the same thing. */
+static void
+statements_count_what_they_do(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_memory();
+    sqlite3_stmt *stmt;
+    run(db, "CREATE TABLE t(id INTEGER PRIMARY KEY, a); CREATE TABLE u(b);"
+            "WITH RECURSIVE c(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM c WHERE i < 1000)"
+            "INSERT INTO t SELECT i, 1000 - i FROM c; INSERT INTO u SELECT a FROM t");
+    const char *sql = "SELECT id FROM t WHERE a % 2 = 0 ORDER BY a";
+    for (int turn = 0; turn < 2; turn++) { /* The second time from the kept statement. */
+        assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+        for (int what = SQLITE_STMTSTATUS_FULLSCAN_STEP; what <= SQLITE_STMTSTATUS_FILTER_HIT;
+             what++)
+            assert_int_equal(counted(stmt, what), 0);
+        for (int i = 1; i <= 3; i++) {
+            while (sqlite3_step(stmt) == SQLITE_ROW) {
+            }
+            assert_int_equal(sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_SORT, 0), i);
+            assert_int_equal(sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_RUN, 0), i);
+        }
+        int rows = counted(stmt, SQLITE_STMTSTATUS_FULLSCAN_STEP);
+        assert_in_range(rows, 2997, 3000);
+        assert_int_equal(counted(stmt, SQLITE_STMTSTATUS_FULLSCAN_STEP), 0);
+        assert_int_equal(counted(stmt, SQLITE_STMTSTATUS_SORT), 3);
+        assert_true(counted(stmt, SQLITE_STMTSTATUS_VM_STEP) > 3000);
+        assert_int_equal(counted(stmt, SQLITE_STMTSTATUS_VM_STEP), 0);
+        assert_true(counted(stmt, SQLITE_STMTSTATUS_MEMUSED) > 0);
+        sqlite3_finalize(stmt);
+    }
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT a FROM t WHERE id = 5", -1, &stmt, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    assert_int_equal(sqlite3_reset(stmt), SQLITE_OK);
+    assert_int_equal(counted(stmt, SQLITE_STMTSTATUS_FULLSCAN_STEP), 0);
+    assert_int_equal(counted(stmt, SQLITE_STMTSTATUS_SORT), 0);
+    assert_true(counted(stmt, SQLITE_STMTSTATUS_VM_STEP) > 0);
+    run(db, "CREATE TABLE v(c)");
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    assert_int_equal(sqlite3_reset(stmt), SQLITE_OK);
+    assert_int_equal(sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_REPREPARE, 0), 1);
+    assert_int_equal(sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_RUN, 0), 2);
+    sqlite3_finalize(stmt);
+    /* Without an index one side goes into a table of its own. */
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "SELECT count(*) FROM t, u WHERE a = b", -1, &stmt, NULL),
+        SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    assert_int_equal(counted(stmt, SQLITE_STMTSTATUS_AUTOINDEX), 1000);
+    sqlite3_finalize(stmt);
+    assert_int_equal(sqlite3_stmt_status(NULL, SQLITE_STMTSTATUS_SORT, 0), 0);
+    sqlite3_close(db);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(statements_count_what_they_do),
         cmocka_unit_test(the_hard_heap_limit),
         cmocka_unit_test(values_go_both_ways),
         cmocka_unit_test(scripts_are_prepared_piece_by_piece),
