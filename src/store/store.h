@@ -135,6 +135,10 @@ bool store_txn_has_written(const StoreTxn *txn);
 const ErrMsg *store_txn_error(const StoreTxn *txn);
 /* Park until everything this transaction has read or judged is durable.  [parks] */
 MUST_CHECK Err store_txn_wait_shown(StoreTxn *txn);
+/* What store_txn_wait_shown() waits for now, and back to that: what was read in between rests on
+   nothing.  Only for hints that no row is judged by and that say nothing of other rows. */
+u64 store_txn_rests_on(const StoreTxn *txn);
+void store_txn_rests_on_again(StoreTxn *txn, u64 before);
 /* Does another transaction wait for the end of this one?  Any task, while the transaction lives. */
 bool store_txn_is_waited_for(StoreTxn *txn);
 /* Safe in a signal handler and from any thread: waits of this transaction end with ERR_INTERRUPT

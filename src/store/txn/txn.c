@@ -224,6 +224,19 @@ store_txn_wait_shown(StoreTxn *txn)
     return OK;
 }
 
+u64
+store_txn_rests_on(const StoreTxn *txn)
+{
+    return txn->dep;
+}
+
+void
+store_txn_rests_on_again(StoreTxn *txn, u64 before)
+{
+    ASSERT(before <= txn->dep);
+    txn->dep = before;
+}
+
 /* ---- undo ---- */
 
 StoreMark

@@ -311,6 +311,17 @@ what_is_shown_is_durable_first(void **state)
     u64 before = syncs(a);
     kit_fails(b, "SELECT * FROM v", ERR_SQL, "no such table: v");
     assert_true(syncs(a) > before);
+    /* A number for a new row is no answer about the last one. */
+    plant_set(108, true);
+    kit_exec(a, "INSERT INTO t(u) VALUES(10)");
+    plant_set(108, false);
+    before = syncs(a);
+    kit_exec(b, "BEGIN");
+    kit_exec(b, "INSERT INTO t(u) VALUES(11)");
+    assert_int_equal(syncs(a), before);
+    kit_query(b, "SELECT count(*) FROM t WHERE u=10", "1;");
+    assert_true(syncs(a) > before);
+    kit_exec(b, "COMMIT");
     session_destroy(a);
     session_destroy(b);
     remove(path);
