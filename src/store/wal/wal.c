@@ -6,6 +6,11 @@
  * the buffers, waits for the copies still under way, writes the batch, syncs if anybody asked for
  * it, and wakes those that are covered and one next leader.
  *
+ * Before a sync the leader gathers: those whom the last sync served are about to come with their
+ * next commits.  If it went at once, they would miss this sync and two groups would take turns, so
+ * that each commit took two syncs.  It waits until as many have asked as stood here when the last
+ * sync ended, at most for half of a sync, and less and less often where that gains nothing.
+ *
  * Invariants: records end up in the file in the order of their reservation; `durable` <= `written`
  * <= the start of the active buffer; the bytes reserved and not written fit into the rest of the
  * current segment or into the spare one, so a full disk is met before a commit has its position,
@@ -15,12 +20,29 @@
 
 #include "rt/park.h"
 #include "rt/random.h"
+#include "rt/time.h"
 #include "store/wal/wal_segment.h"
 
 #define BUFFER_BYTES ((u32)1 << 20)
 #define HEAD_BYTES   ((u32)sizeof(WalBatchHead))
 /* Both buffers fit into any segment but the first. */
 #define SPARE_BYTES_MIN ((u64)2 * BUFFER_BYTES + WAL_SEGMENT_DATA_START + 4096)
+/* A shorter sync is over before somebody who waits for it has been put to sleep. */
+#define GATHER_SYNC_NS_MIN (50 * RT_NS_PER_US)
+#define GATHER_NS_MAX      (2 * RT_NS_PER_MS)
+#define GATHER_SKIPS_MAX   64u
+
+/* What the leader knows of those who want a sync.  Under the latch, but for sync_ns (the leader's)
+   and the word. */
+typedef struct WalGather {
+    u32 asking;   /* Asked for a sync since the buffers were swapped. */
+    u32 served;   /* Asked before: of the sync that runs. */
+    u32 expected; /* How many were here when the last sync ended. */
+    u32 skips;    /* Rounds to go without gathering. */
+    u32 patience; /* Rounds that the next vain wait skips. */
+    u64 sync_ns;  /* What a sync takes, averaged. */
+    RtU32 word;   /* 1: the leader gathers; what it parks on. */
+} WalGather;
 
 typedef struct WalBuffer {
     u8 *p;
@@ -41,7 +63,8 @@ struct Wal {
     WalBuffer *active;
     RtU32 begun; /* Read without a latch. */
     bool flushing;
-    u64 sync_need;    /* Highest position that somebody wants durable. */
+    u64 sync_need; /* Highest position that somebody wants durable. */
+    WalGather gather;
     u64 pending;      /* Bytes reserved and not yet written, heads and padding included. */
     u64 current_room; /* Bytes left in the current segment. */
     u64 spare_room;   /* Of the spare segment; 0: none. */
@@ -90,6 +113,7 @@ wal_open(RtDir *dir, const char *name, RtLatch *latch, const WalStart *start, Wa
     wal->active = &wal->buffers[0];
     wal->active->start = position;
     wal->active->used = HEAD_BYTES;
+    wal->gather.patience = 1;
     rt_word_init(&wal->written, position);
     rt_word_init(&wal->durable, start->durable);
     *wal_out = wal;
@@ -305,6 +329,64 @@ wal_oldest(const Wal *wal, u64 cut)
     return oldest;
 }
 
+/* ---- gathering ---- */
+
+/* Somebody asks for a flush; latch held.  True: the leader gathers and has enough of it. */
+static bool
+gather_ask(Wal *wal, bool sync)
+{
+    WalGather *gather = &wal->gather;
+    if (sync) gather->asking++;
+    if (rt_load_relaxed(&gather->word) == 0) return false;
+    if (sync && gather->asking < gather->expected) return false;
+    rt_store_release(&gather->word, 0);
+    return true;
+}
+
+/* Is it worth while to wait for more?  Latch held. */
+static bool
+gather_pays(Wal *wal)
+{
+    WalGather *gather = &wal->gather;
+    if (wal->sync_need <= rt_load_relaxed(&wal->durable)) return false;
+    if (gather->sync_ns < GATHER_SYNC_NS_MIN || gather->asking >= gather->expected) return false;
+    if (PLANT(142)) return false;
+    if (gather->skips == 0) return true;
+    gather->skips--;
+    return false;
+}
+
+/* Wait a little for those who are about to ask for a sync too.  [parks] */
+static void
+gather(Wal *wal)
+{
+    WalGather *gather = &wal->gather;
+    rt_latch_acquire(wal->latch);
+    bool pays = gather_pays(wal);
+    u32 before = gather->asking;
+    if (pays) rt_store_release(&gather->word, 1);
+    rt_latch_release(wal->latch);
+    if (!pays) return;
+
+    u64 deadline_ns = rt_deadline_after(MIN_OF(gather->sync_ns / 2, GATHER_NS_MAX));
+    RtParkResult result = RT_WOKEN;
+    while (rt_load_acquire(&gather->word) != 0 && result != RT_TIMEOUT) {
+        result = rt_park(&gather->word, &gather->word, U32_MAX, 1u, deadline_ns, RT_PARK_NOCANCEL,
+                         0);
+    }
+    rt_latch_acquire(wal->latch);
+    rt_store_release(&gather->word, 0);
+    /* Those who were here have lost half a sync, those who came have won at least that. */
+    bool gained = gather->asking - before >= before || gather->asking >= gather->expected;
+    if (gained) {
+        gather->patience = 1;
+    } else {
+        gather->skips = gather->patience;
+        gather->patience = MIN_OF(2 * gather->patience, GATHER_SKIPS_MAX);
+    }
+    rt_latch_release(wal->latch);
+}
+
 /* ---- flushing ---- */
 
 /* Sync the current segment: all that is written becomes durable. */
@@ -312,8 +394,11 @@ static Err
 sync_current(Wal *wal)
 {
     u64 end = rt_load_relaxed(&wal->written);
+    u64 start_ns = rt_now_ns();
     Err err = rt_file_sync(wal->current->file, &wal->failure);
     if (err != OK) return err;
+    u64 sync_ns = rt_now_ns() - start_ns;
+    wal->gather.sync_ns = (3 * wal->gather.sync_ns + MIN_OF(sync_ns, RT_NS_PER_S)) / 4;
     rt_fetch_add(&wal->stat_syncs, 1);
     rt_store_release(&wal->durable, end);
     return OK;
@@ -388,6 +473,8 @@ static WalBuffer *
 swap_buffers(Wal *wal)
 {
     WalBuffer *full = wal->active;
+    wal->gather.served = wal->gather.asking;
+    wal->gather.asking = 0;
     if (full->used == HEAD_BYTES) return NULL;
     WalBuffer *next = full == &wal->buffers[0] ? &wal->buffers[1] : &wal->buffers[0];
     next->start = full->start + ALIGN_UP(full->used, WAL_BATCH_ALIGN);
@@ -421,6 +508,7 @@ static void
 lead(Wal *wal)
 {
     if (!wal_is_failed(wal)) {
+        gather(wal);
         rt_latch_acquire(wal->latch);
         WalBuffer *full = swap_buffers(wal);
         u64 need = wal->sync_need;
@@ -443,6 +531,7 @@ lead(Wal *wal)
     }
     rt_latch_acquire(wal->latch);
     wal->flushing = false;
+    wal->gather.expected = wal->gather.served + wal->gather.asking;
     rt_fetch_add(&wal->rounds, 1);
     rt_latch_release(wal->latch);
     WakeRun run = {.written = rt_load_acquire(&wal->written),
@@ -455,7 +544,7 @@ Err
 wal_flush(Wal *wal, u64 lsn, bool sync)
 {
     RtU64 *have = sync ? &wal->durable : &wal->written;
-    for (;;) {
+    for (bool is_new = true;; is_new = false) {
         u32 failed = rt_load_acquire(&wal->failed);
         if (rt_load_acquire(have) >= lsn) return OK;
         if (failed != 0) return (Err)failed;
@@ -464,7 +553,9 @@ wal_flush(Wal *wal, u64 lsn, bool sync)
         bool leads = !wal->flushing;
         wal->flushing = true;
         u32 rounds = rt_load_relaxed(&wal->rounds);
+        bool is_enough = is_new && gather_ask(wal, sync);
         rt_latch_release(wal->latch);
+        if (is_enough) rt_unpark_all(&wal->gather.word);
         if (leads) {
             lead(wal);
         } else {
