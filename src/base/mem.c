@@ -222,26 +222,75 @@ note_refusal(MemAccount *account, const MemAccount *refuser)
     }
 }
 
-Err
-mem_account_charge(MemAccount *account, u64 bytes)
+static void
+note_peak(MemAccount *account, u64 used)
+{
+    u64 peak = atomic_load_explicit(&account->peak_bytes, memory_order_relaxed);
+    while (used > peak &&
+           !atomic_compare_exchange_weak_explicit(&account->peak_bytes, &peak, used,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+/* Charge all or none; whose cap would be passed, and by how much.  `spare`: of three quarters. */
+static ALWAYS_INLINE MemAccount *
+charge_try(MemAccount *account, u64 bytes, bool spare, u64 *over_out)
 {
     for (MemAccount *a = account; a != NULL; a = a->parent) {
         u64 used = atomic_fetch_add_explicit(&a->used_bytes, bytes, memory_order_relaxed) + bytes;
-        if (UNLIKELY(a->cap_bytes != 0 && used > a->cap_bytes)) {
+        u64 cap = atomic_load_explicit(&a->cap_bytes, memory_order_relaxed);
+        if (spare) cap -= cap / 4;
+        if (UNLIKELY(cap != 0 && used > cap)) {
             for (MemAccount *undo = account;; undo = undo->parent) {
                 atomic_fetch_sub_explicit(&undo->used_bytes, bytes, memory_order_relaxed);
                 if (undo == a) break;
             }
-            note_refusal(account, a);
-            return ERR_NOMEM;
+            *over_out = used - cap;
+            return a;
         }
-        u64 peak = atomic_load_explicit(&a->peak_bytes, memory_order_relaxed);
-        while (used > peak &&
-               !atomic_compare_exchange_weak_explicit(&a->peak_bytes, &peak, used,
-                                                      memory_order_relaxed, memory_order_relaxed)) {
-        }
+        note_peak(a, used);
     }
-    return OK;
+    return NULL;
+}
+
+#define RECLAIMS_MAX 16u /* Others may take what was given back for us. */
+
+static NOINLINE Err
+charge_after_reclaim(MemAccount *account, u64 bytes, MemAccount *refuser, u64 over)
+{
+    for (u32 i = 0; i < RECLAIMS_MAX; i++) {
+        u64 cap = atomic_load_explicit(&refuser->cap_bytes, memory_order_relaxed);
+        if (refuser->reclaim == NULL || bytes > cap) break;
+        if (refuser->reclaim(refuser, over) == 0) break;
+        refuser = charge_try(account, bytes, false, &over);
+        if (refuser == NULL) return OK;
+    }
+    note_refusal(account, refuser);
+    return ERR_NOMEM;
+}
+
+Err
+mem_account_charge(MemAccount *account, u64 bytes)
+{
+    u64 over;
+    MemAccount *refuser = charge_try(account, bytes, false, &over);
+    if (LIKELY(refuser == NULL)) return OK;
+    return charge_after_reclaim(account, bytes, refuser, over);
+}
+
+Err
+mem_account_charge_spare(MemAccount *account, u64 bytes)
+{
+    u64 over;
+    return charge_try(account, bytes, true, &over) == NULL ? OK : ERR_NOMEM;
+}
+
+void
+mem_account_add(MemAccount *account, u64 bytes)
+{
+    for (MemAccount *a = account; a != NULL; a = a->parent)
+        note_peak(a,
+                  atomic_fetch_add_explicit(&a->used_bytes, bytes, memory_order_relaxed) + bytes);
 }
 
 const char *

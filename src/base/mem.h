@@ -61,6 +61,9 @@ typedef struct MemAccount {
     _Atomic u64 cap_bytes;            /* 0: no cap. */
     _Atomic(const char *) refused_by; /* See mem_account_refused(). */
     _Atomic u64 refused_cap_bytes;
+    /* Asked to give back at least `bytes` of what is only kept for speed before a charge fails for
+       this account's cap; returns what it gave.  Never parks.  NULL: nothing gives way. */
+    u64 (*reclaim)(struct MemAccount *account, u64 bytes);
 } MemAccount;
 
 /* Set the cap of one account; 0: none. */
@@ -70,6 +73,11 @@ mem_account_cap(MemAccount *account, u64 cap_bytes)
     atomic_store_explicit(&account->cap_bytes, cap_bytes, memory_order_relaxed);
 }
 MUST_CHECK Err mem_account_charge(MemAccount *account, u64 bytes);
+/* For what is only kept for speed: asks nobody to give way, and leaves the last quarter of each cap
+   to those who cannot do without.  ERR_NOMEM, and that is no refusal that anybody hears of. */
+MUST_CHECK Err mem_account_charge_spare(MemAccount *account, u64 bytes);
+/* Count what is in use already, whatever the caps say: later charges meet them. */
+void mem_account_add(MemAccount *account, u64 bytes);
 void mem_account_release(MemAccount *account, u64 bytes);
 /* Whose cap the last charge in this account or below it that failed met: the name of that account
    and its cap.  NULL: none failed since the last question. */

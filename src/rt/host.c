@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
@@ -105,6 +106,15 @@ rt_memory_resident_bytes(void)
     line_read("/proc/self/statm", text, sizeof(text));
     if (sscanf(text, "%llu %llu", &total, &resident) != 2) return 0;
     return resident * (u64)sysconf(_SC_PAGESIZE);
+}
+
+void
+rt_memory_give_back(void *at, u64 bytes)
+{
+    if (rt__self()->process->world != NULL) return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t low = ALIGN_UP((uintptr_t)at, page), high = ((uintptr_t)at + bytes) / page * page;
+    if (low < high) (void)madvise((void *)low, high - low, MADV_DONTNEED);
 }
 
 NORETURN void

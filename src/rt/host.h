@@ -30,6 +30,10 @@ typedef void (*RtSignalFn)(void *arg, RtSignal signal);
 void rt_signal_on(RtSignal signal, RtSignalFn fn, void *arg); /* NULL: the default again. */
 void rt_signal_block(u32 signal_mask);                        /* Bits 1 << RT_SIG*. */
 MUST_CHECK Err rt_signal_wait(u32 signal_mask, u64 deadline_ns, RtSignal *signal_out); /* [parks] */
+/* Give the pages that lie whole in this range of mem_alloc'd memory back to the system: what was in
+   them is lost, and they cost nothing until they are written again. */
+void rt_memory_give_back(void *at, u64 bytes);
+
 /* SIGPIPE and SIGXFSZ ignored, descriptor limit raised to its maximum, the process' account capped
    at 60 % of rt_memory_bytes(): call first in main of a program, never in the library. */
 void rt_program_init(void);

@@ -66,6 +66,9 @@ typedef struct RtNames {
     u32 count;
 } RtNames;
 
+/* What a socket may hold of ours that its peer has not read. */
+#define RT_SEND_BUFFER_BYTES (256 << 10)
+
 typedef struct RtIo {
     RtIoOp op;
     int fd;

@@ -10,6 +10,8 @@
 #include "rt/rare.h"
 #include "rt/time.h"
 
+#define SOCKET_BYTES ((u64)4 << 10) /* The kernel's part of an idle one, and ours. */
+
 static Err
 fail(ErrMsg *msg, i64 result, const char *what, const char *address)
 {
@@ -44,19 +46,38 @@ resolve(RtProcess *process, const char *text, RtAddress *address, ErrMsg *msg)
     return result < 0 ? fail(msg, result, "find", text) : OK;
 }
 
+/* Count one more socket, and what the kernel keeps for it. */
+static Err
+socket_count_in(RtProcess *process)
+{
+    Err err = rt__count_in(&process->sockets, &process->sockets_max);
+    if (err != OK) return err;
+    err = mem_account_charge(&process->account, SOCKET_BYTES);
+    if (err != OK) rt__count(&process->sockets, (u64)-1);
+    return err;
+}
+
+static void
+socket_count_out(RtProcess *process)
+{
+    mem_account_release(&process->account, SOCKET_BYTES);
+    rt__count(&process->sockets, (u64)-1);
+}
+
 Err
 rt_listen(const char *address, u32 mode, RtListener **listener_out, ErrMsg *msg)
 {
     RtProcess *process = rt__self()->process;
     *listener_out = NULL;
-    if (rt__count_in(&process->sockets, &process->sockets_max) != OK)
-        return err_set(msg, ERR_LIMIT, "listen on %s: too many connections", address);
+    Err err = socket_count_in(process);
+    if (err == ERR_LIMIT) return err_set(msg, err, "listen on %s: too many connections", address);
+    if (err != OK) return err_set(msg, err, NULL);
     RtListener *listener = MEM_NEW(RtListener);
     if (listener == NULL) {
-        rt__count(&process->sockets, (u64)-1);
+        socket_count_out(process);
         return err_set(msg, ERR_NOMEM, NULL);
     }
-    Err err = resolve(process, address, &listener->address, msg);
+    err = resolve(process, address, &listener->address, msg);
     if (err == OK) {
         i64 fd = call(process,
                       &(RtIo){.op = RT_IO_LISTEN, .address = &listener->address, .flags = mode});
@@ -64,7 +85,7 @@ rt_listen(const char *address, u32 mode, RtListener **listener_out, ErrMsg *msg)
         if (fd < 0) err = fail(msg, fd, "listen on", address);
     }
     if (err != OK) {
-        rt__count(&process->sockets, (u64)-1);
+        socket_count_out(process);
         mem_free(listener);
         return err;
     }
@@ -81,12 +102,12 @@ rt_listener_address(const RtListener *listener)
 static Err
 socket_make(RtProcess *process, int fd, const RtAddress *peer, RtSocket **socket_out, ErrMsg *msg)
 {
-    Err err = rt__count_in(&process->sockets, &process->sockets_max);
+    Err err = socket_count_in(process);
     RtSocket *socket = err == OK ? MEM_NEW(RtSocket) : NULL;
     if (socket == NULL) {
-        if (err == OK) rt__count(&process->sockets, (u64)-1);
+        if (err == OK) socket_count_out(process);
         (void)rt__io(process, &(RtIo){.op = RT_IO_CLOSE_SOCKET, .fd = fd});
-        if (err == OK) return err_set(msg, ERR_NOMEM, NULL);
+        if (err != ERR_LIMIT) return err_set(msg, ERR_NOMEM, NULL);
         return err_set(msg, err, "too many connections");
     }
     socket->point = (RtPoint){.process = process, .fd = fd};
@@ -145,7 +166,7 @@ rt_listener_close(RtListener *listener)
                                           .name = listener->address.text + strlen("unix:")});
         }
         rt__point_close(&listener->point);
-        rt__count(&process->sockets, (u64)-1);
+        socket_count_out(process);
     }
     mem_free(listener);
 }
@@ -237,6 +258,18 @@ rt_socket_read(RtSocket *socket, void *bytes, size_t count, u64 deadline_ns, siz
     }
 }
 
+/* A peer that does not read makes the kernel hold a whole send buffer for us. */
+static void
+send_buffer_note(RtSocket *socket, bool is_full)
+{
+    if (LIKELY(socket->is_full == is_full)) return;
+    socket->is_full = is_full;
+    if (is_full)
+        mem_account_add(&socket->point.process->account, RT_SEND_BUFFER_BYTES);
+    else
+        mem_account_release(&socket->point.process->account, RT_SEND_BUFFER_BYTES);
+}
+
 static Err
 write_some(RtSocket *socket, const void *bytes, size_t count, bool may_park, size_t *written_out,
            ErrMsg *msg)
@@ -246,6 +279,7 @@ write_some(RtSocket *socket, const void *bytes, size_t count, bool may_park, siz
     if (count == 0) return OK;
     if (count > 1 && rt_rare("net: room for one byte")) count = 1;
     i64 done = socket_send(socket, bytes, count, may_park);
+    send_buffer_note(socket, done < 0 ? done == -EAGAIN : (size_t)done < count);
     if (done == -EAGAIN) return OK;
     if (done < 0) return fail(msg, done, "write to", socket->peer.text);
     *written_out = (size_t)done;
@@ -361,7 +395,8 @@ rt_socket_close(RtSocket *socket)
     if (socket == NULL) return;
     if (!rt_process_is_foreign(socket->point.process)) {
         rt__point_close(&socket->point);
-        rt__count(&socket->point.process->sockets, (u64)-1);
+        send_buffer_note(socket, false);
+        socket_count_out(socket->point.process);
     }
     mem_free(socket);
 }

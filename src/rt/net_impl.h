@@ -41,6 +41,8 @@ struct RtListener {
 struct RtSocket {
     RtPoint point;
     RtAddress peer;
+    bool is_full; /* The last write found no room for all: a send buffer is charged.  The writer's.
+                   */
 };
 
 /* Wait until `what` (RT_SOCKET_*) is possible.  OK, ERR_TIMEOUT, ERR_INTERRUPT.  [parks] */

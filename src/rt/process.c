@@ -14,6 +14,10 @@
 #include "rt/process_impl.h"
 #include "rt/random.h"
 
+/* Nothing is acquired under it but by trying. */
+#define EVICTORS_RANK  ((u16)0xfff0)
+#define RECLAIM_ROUNDS 1000u
+
 static RtProcess default_process;
 static _Atomic u32 default_state; /* 0 new, 1 being made, 2 ready */
 
@@ -34,6 +38,8 @@ rt__process_init(RtProcess *process, const RtSys *sys, void *world, u64 hash_see
     process->hash_seed = hash_seed;
     process->fork_generation = atomic_load_explicit(&fork_generation, memory_order_relaxed);
     process->account.name = "process";
+    process->account.reclaim = rt_process_reclaim;
+    rt_latch_init(&process->evictors_latch, EVICTORS_RANK);
 }
 
 static NOINLINE void
@@ -130,6 +136,56 @@ rt_process_account(RtProcess *process)
     return &process->account;
 }
 
+void
+rt_process_evictor_add(RtProcess *process, RtEvictor *evictor)
+{
+    rt_latch_acquire(&process->evictors_latch);
+    evictor->next = process->evictors;
+    process->evictors = evictor;
+    rt_latch_release(&process->evictors_latch);
+}
+
+void
+rt_process_evictor_remove(RtProcess *process, RtEvictor *evictor)
+{
+    rt_latch_acquire(&process->evictors_latch);
+    RtEvictor **at = &process->evictors;
+    while (*at != NULL && *at != evictor)
+        at = &(*at)->next;
+    if (*at != NULL) *at = evictor->next;
+    rt_latch_release(&process->evictors_latch);
+}
+
+static bool
+stands_below(const MemAccount *account, const MemAccount *above)
+{
+    while (account != NULL && account != above)
+        account = account->parent;
+    return account != NULL;
+}
+
+u64
+rt_process_reclaim(MemAccount *refuser, u64 bytes)
+{
+    RtProcess *process = rt__self()->process;
+    u64 given = 0;
+    if (rt_process_is_foreign(process)) return 0;
+    /* Whoever has it is giving back for somebody already, unless a list changes: so wait a little,
+       but not for long, since the caller may hold latches of any rank. */
+    u32 rounds = 0;
+    while (!rt_latch_try_acquire(&process->evictors_latch)) {
+        if (rounds == RECLAIM_ROUNDS) return 0;
+        rt_spin(&rounds);
+    }
+    for (RtEvictor *e = process->evictors; e != NULL && given < bytes; e = e->next) {
+        if (stands_below(e->account, refuser)) given += e->give(e->arg, bytes - given);
+    }
+    rt_latch_release(&process->evictors_latch);
+    rt__count(&process->reclaims, 1);
+    rt__count(&process->reclaimed_bytes, given);
+    return given;
+}
+
 u64
 rt_process_hash_seed(const RtProcess *process)
 {
@@ -179,5 +235,7 @@ rt_process_counters(RtProcess *process, RtCounters *counters_out)
         .fiber_peak = process->fiber_peak,
         .longest_stretch_ns = process->longest_stretch_ns,
         .batched = process->batched,
+        .reclaims = process->reclaims,
+        .reclaimed_bytes = process->reclaimed_bytes,
     };
 }

@@ -50,6 +50,23 @@ bool rt_process_is_foreign(const RtProcess *process);
 /* The memory account at the root of all others; cap 0 until set. */
 MemAccount *rt_process_account(RtProcess *process);
 
+/*
+ * Who keeps memory only for speed (page pools, shared plans) and gives it back when a charge meets
+ * a cap of `account` or of one above it.  `give` returns the bytes that it gave back, at least
+ * `bytes` if it has them; it neither parks nor waits, may run on any task, with latches held, and
+ * charges nothing.  The evictor belongs to the caller; after rt_process_evictor_remove() it is not
+ * called. Accounts whose `reclaim` is rt_process_reclaim ask them all; the process' own does.
+ */
+typedef struct RtEvictor {
+    struct RtEvictor *next;
+    MemAccount *account; /* Where what it keeps is charged. */
+    u64 (*give)(void *arg, u64 bytes);
+    void *arg;
+} RtEvictor;
+void rt_process_evictor_add(RtProcess *process, RtEvictor *evictor);
+void rt_process_evictor_remove(RtProcess *process, RtEvictor *evictor);
+u64 rt_process_reclaim(MemAccount *refuser, u64 bytes);
+
 /* A number that differs between processes and simulator runs: the seed of hash tables. */
 u64 rt_process_hash_seed(const RtProcess *process);
 
@@ -63,6 +80,7 @@ typedef struct RtCounters {
     u64 threads, fibers, files, sockets; /* Alive now. */
     u64 parks, wakes, timeouts, cancels; /* Since start. */
     u64 fiber_peak, longest_stretch_ns;
+    u64 reclaims, reclaimed_bytes; /* Caps met and what gave way for it, since start. */
     u64 batched; /* Socket calls that went to the kernel together with others, since start. */
 } RtCounters;
 void rt_process_counters(RtProcess *process, RtCounters *counters_out);

@@ -67,6 +67,8 @@ struct RtProcess {
     u64 hash_seed;
     RtU64 task_ids;
     MemAccount account;
+    RtLatch evictors_latch;
+    RtEvictor *evictors;
     RtRoot roots[RT_SLOT_COUNT_];
     RtPtr hooks; /* const RtHooks, once loops run or in the simulator; else NULL. */
     void *loops; /* RtLoops, while hooks point to theirs. */
@@ -74,6 +76,7 @@ struct RtProcess {
     /* Counters, relaxed. */
     _Atomic u64 threads, fiber_count, files, sockets;
     RtU64 threads_max, files_max, sockets_max;
+    _Atomic u64 reclaims, reclaimed_bytes;
     _Atomic u64 parks, wakes, timeouts, cancels, fiber_peak, longest_stretch_ns, batched;
 
     RtBucket buckets[RT_BUCKETS];

@@ -136,6 +136,12 @@ gauges_write(Server *server, Buf *out)
         err = gauge(out, "longest_stretch_us", "Longest run without giving others a turn",
                     rt.longest_stretch_ns / 1000);
     if (err == OK)
+        err = gauge(out, "memory_bytes", "Memory counted against the cap of the process",
+                    rt_process_account(server->process)->used_bytes);
+    if (err == OK)
+        err = gauge(out, "memory_reclaimed_bytes", "Pages and plans that gave way at a cap",
+                    rt.reclaimed_bytes);
+    if (err == OK)
         err = gauge(out, "resident_bytes", "Memory of the process", rt_memory_resident_bytes());
     if (err == OK)
         err = gauge(out, "uptime_seconds", "Since the start",

@@ -58,7 +58,9 @@ bool
 server__hold(Server *server, u64 bytes)
 {
     u64 before = rt_fetch_add(&server->held_bytes, bytes);
-    if (before + bytes <= server->options.held_bytes_max) return true;
+    if (before + bytes <= server->options.held_bytes_max &&
+        mem_account_charge(rt_process_account(rt_process()), bytes) == OK)
+        return true;
     rt_fetch_sub(&server->held_bytes, bytes);
     return false;
 }
@@ -67,6 +69,7 @@ void
 server__release(Server *server, u64 bytes)
 {
     rt_fetch_sub(&server->held_bytes, bytes);
+    mem_account_release(rt_process_account(rt_process()), bytes);
 }
 
 static bool

@@ -126,7 +126,10 @@ database__open(RtProcess *process, const char *path, const StoreOptions *options
     if (err == OK) {
         database->store = store;
         database->references = 1;
-        database->account = (MemAccount){.parent = rt_process_account(process), .name = "database"};
+        database->account = store_account(store);
+        database->evictor = (RtEvictor){
+            .account = database->account, .give = plan_share__give_back, .arg = database};
+        rt_process_evictor_add(process, &database->evictor);
         database->next = registry->first;
         registry->first = database;
     }
@@ -152,6 +155,7 @@ database__close(Database *database)
     }
     rt_mutex_unlock(&registry->mutex);
     if (!last) return;
+    rt_process_evictor_remove(rt_process(), &database->evictor);
     plan_share__clear(database, NULL);
     for (u32 i = 0; i < DATABASE_CATALOGS; i++)
         catalog_release(database->catalog[i]);

@@ -5,8 +5,9 @@
  * what one connection has planned another may take, if it would have made the same: the same
  * text, the same committed catalog, the same settings and functions, about the same sizes of
  * tables. Sessions that ask for it (SessionOptions.share_plans) register no functions, collations
- * or modules of their own.  A shared plan belongs to nobody's memory account; only small ones are
- * kept, so a database holds at most PLANS_MAX * PLAN_BYTES_MAX for them.
+ * or modules of their own.  A shared plan is charged to the database's memory account; only small
+ * ones are kept, so a database holds at most PLANS_MAX * PLAN_BYTES_MAX for them, and all of them
+ * go when a cap is met.
  *
  * Entries of an older catalog go when a newer one is published.
  */
@@ -71,9 +72,11 @@ set_of(Database *database, u64 hash)
     return &database->plans[(hash % SETS) * PLANS_WAYS];
 }
 
+/* With the lock held.  The plan's memory stays with statements that still use it. */
 static void
-entry_drop(PlanEntry *entry)
+entry_drop(Database *database, PlanEntry *entry)
 {
+    if (entry->plan != NULL) mem_account_release(database->account, entry->plan->arena.total_bytes);
     plan_release(entry->plan);
     catalog_release(entry->catalog);
     mem_free(entry->key);
@@ -103,7 +106,7 @@ plan_share__take(const Stmt *stmt, const PlanContext *context)
     for (u32 i = 0; i < PLANS_WAYS && plan == NULL; i++) {
         if (!is_for(&set[i], stmt, &key, hash)) continue;
         if (!stmt_cache__rows_near(set[i].plan, set[i].rows)) {
-            entry_drop(&set[i]); /* Another access path may be better now. */
+            entry_drop(database, &set[i]); /* Another access path may be better now. */
             break;
         }
         plan = set[i].plan;
@@ -133,7 +136,7 @@ place_of(Database *database, const Stmt *stmt, const PlanKey *key, u64 hash)
         if (is_for(&set[i], stmt, key, hash)) return NULL; /* Another was faster. */
         if (set[i].used < place->used) place = &set[i];
     }
-    entry_drop(place);
+    entry_drop(database, place);
     return place;
 }
 
@@ -142,8 +145,13 @@ plan_share__give(const Stmt *stmt, const PlanContext *context, Plan *plan)
 {
     if (!may_share(stmt, context) || !is_small(plan)) return;
     Database *database = stmt->session->db[0].database;
+    u64 bytes = plan->arena.total_bytes;
+    if (mem_account_charge_spare(database->account, bytes) != OK) return;
     PlanKey *key = MEM_NEW(PlanKey);
-    if (key == NULL) return;
+    if (key == NULL) {
+        mem_account_release(database->account, bytes);
+        return;
+    }
     key_make(context, key);
     u64 hash = hash_bytes(stmt->sql, stmt->sql_bytes, 0);
     rt_mutex_lock(&database->plans_lock);
@@ -161,7 +169,27 @@ plan_share__give(const Stmt *stmt, const PlanContext *context, Plan *plan)
         key = NULL;
     }
     rt_mutex_unlock(&database->plans_lock);
+    if (key != NULL) mem_account_release(database->account, bytes);
     mem_free(key);
+}
+
+u64
+plan_share__give_back(void *arg, u64 bytes)
+{
+    Database *database = (Database *)arg;
+    u64 given = 0;
+    if (!rt_mutex_try_lock(&database->plans_lock)) return 0;
+    for (u32 i = 0; i < PLANS_MAX && given < bytes; i++) {
+        PlanEntry *entry = &database->plans[i];
+        if (entry->plan == NULL) continue;
+        /* One that a statement uses would stay where it is. */
+        if (entry->plan->references == 1) {
+            given += entry->plan->arena.total_bytes;
+            entry_drop(database, entry);
+        }
+    }
+    rt_mutex_unlock(&database->plans_lock);
+    return given;
 }
 
 void
@@ -170,7 +198,7 @@ plan_share__clear(Database *database, const Catalog *but)
     rt_mutex_lock(&database->plans_lock);
     for (u32 i = 0; i < PLANS_MAX; i++)
         if (database->plans[i].plan != NULL && database->plans[i].catalog != but)
-            entry_drop(&database->plans[i]);
+            entry_drop(database, &database->plans[i]);
     rt_mutex_unlock(&database->plans_lock);
 }
 

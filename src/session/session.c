@@ -264,8 +264,9 @@ session_open(RtProcess *process, const char *path, const SessionOptions *options
         .verified_at = U64_MAX,
     };
     session->db[1] = (SessionDb){.name = "temp", .verified_at = U64_MAX};
-    session->account.parent = &database->account;
-    if (options->database_bytes_max != 0) database->account.cap_bytes = options->database_bytes_max;
+    session->account.parent = database->account;
+    if (options->database_bytes_max != 0)
+        mem_account_cap(database->account, options->database_bytes_max);
     *session_out = session;
     return OK;
 }
@@ -420,6 +421,9 @@ session__name_cap(Session *session)
 {
     u64 cap_bytes;
     const char *name = mem_account_refused(&session->account, &cap_bytes);
+    /* What the store keeps for this database is charged beside us. */
+    if (name == NULL && session->account.parent != NULL)
+        name = mem_account_refused(session->account.parent, &cap_bytes);
     /* The process's cap is SQLite's hard heap limit, and that has SQLite's words. */
     if (name == NULL || strcmp(name, "process") == 0) return;
     err_set(&session->error, ERR_NOMEM, "out of memory: one %s may use %llu bytes", name,

@@ -5,6 +5,7 @@
 
 #include "exec/exec.h"
 #include "rt/lock.h"
+#include "rt/process.h"
 #include "rt/task.h"
 #include "session/session.h"
 #include "sql/catalog/catalog.h"
@@ -43,7 +44,8 @@ typedef struct Database {
     u64 plans_used;
     RtU64 plan_hits, plan_misses;
     RtU8 crowded[DATABASE_CROWDS]; /* crowd.c: by text, runs to come that queue up. */
-    MemAccount account;            /* Above those of the sessions whose main database it is. */
+    MemAccount *account; /* The store's: above those of the sessions whose main database it is. */
+    RtEvictor evictor;   /* The shared plans. */
 } Database;
 
 MUST_CHECK Err database__open(struct RtProcess *process, const char *path,
@@ -254,6 +256,8 @@ Plan *plan_share__take(const Stmt *stmt, const PlanContext *context);
 void plan_share__give(const Stmt *stmt, const PlanContext *context, Plan *plan);
 /* Drop those made from other catalogs than this one (NULL: all). */
 void plan_share__clear(Database *database, const Catalog *but);
+/* Drop plans that no statement uses; RtEvictor.give. */
+u64 plan_share__give_back(void *database, u64 bytes);
 /* Rows in the tables of a plan, as far as it depends on them; and whether that is still so. */
 f64 stmt_cache__rows(const Plan *plan);
 bool stmt_cache__rows_near(const Plan *plan, f64 then);

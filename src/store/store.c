@@ -232,6 +232,12 @@ store__pages_open(Store *store, u32 page_bytes, u32 frames, const PoolClient *cl
     store->entry_bytes_max = node_entry_bytes_max(page_bytes);
     store->btree_pages = *pages;
     Err err = pool_create(page_bytes, frames, &store->pool);
+    if (err == OK) {
+        pool_set_account(store->pool, &store->account, !store->in_memory);
+        store->evictor = (RtEvictor){
+            .account = &store->account, .give = pool_give_back, .arg = store->pool};
+        rt_process_evictor_add(store->process, &store->evictor);
+    }
     return err == OK ? pool_file_open(store->pool, client, &store->pages_file) : err;
 }
 
@@ -249,6 +255,7 @@ memory_pages_open(Store *store, const StoreOptions *options)
 static void
 pages_close(Store *store)
 {
+    rt_process_evictor_remove(store->process, &store->evictor);
     pool_file_close(store->pages_file);
     pool_free(store->pool);
     mem_free(store->pages.free);
@@ -348,6 +355,8 @@ store_new(RtProcess *process, const char *path, const StoreOptions *options, Sto
         return ERR_NOMEM;
     }
     store->process = process;
+    store->account = (MemAccount){
+        .parent = rt_process_account(process), .name = "database", .reclaim = rt_process_reclaim};
     store->in_memory = options->in_memory;
     store->read_only = options->read_only;
     store->references = 1;
@@ -359,7 +368,7 @@ store_new(RtProcess *process, const char *path, const StoreOptions *options, Sto
     rt_latch_init(&store->spill_latch, STORE_RANK_SPILLS);
     store->spill_bytes = SPILL_BYTES_DEFAULT;
     txn_table_init(&store->states);
-    version_map_init(&store->versions);
+    version_map_init(&store->versions, &store->account);
     rt_word_init(&store->tree_next, 1);
     rt_latch_init(&store->pages.latch, STORE_RANK_PAGES);
     store->pages.next = 1;
@@ -456,6 +465,12 @@ open_named(RtProcess *process, StoreRoot *root, const char *path, const StoreOpt
     root->stores = store;
     *store_out = store;
     return OK;
+}
+
+MemAccount *
+store_account(Store *store)
+{
+    return &store->account;
 }
 
 Err

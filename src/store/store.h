@@ -71,6 +71,9 @@ typedef struct StoreOptions {
  */
 MUST_CHECK Err store_open(struct RtProcess *process, const char *path, const StoreOptions *options,
                           Store **store_out, ErrMsg *msg);
+/* What this database uses of memory: pages, before-images, and what callers hang below or charge.
+   Its cap is theirs to set. */
+MemAccount *store_account(Store *store);
 /* Give back a reference; the last one makes the one file complete (checkpoint, log emptied) and
    frees the store.  No transaction of the caller may be open.  NULL is allowed.  [parks] */
 void store_close(Store *store);

@@ -131,6 +131,9 @@ struct Store {
     struct Store *next; /* Registry list. */
     struct StoreRoot *root;
 
+    MemAccount account; /* Of everything that belongs to this database. */
+    RtEvictor evictor;  /* The pool, once there is one. */
+
     RtLatch commit_latch; /* Commit order: `last`, the queue's end, log reservation, the token. */
     RtU64 last;           /* Newest commit timestamp; stored under the commit latch. */
     TxnState *queue_oldest, *queue_newest; /* Committed, not settled; commit latch. */

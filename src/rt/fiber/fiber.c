@@ -10,14 +10,35 @@
 #define TOUCHED_LINES 10 /* Of the stack, when a fiber goes on that waits for a socket. */
 #define SLICE_NS      (1 * RT_NS_PER_MS)
 #define HEAVY_CPU_NS  (2 * RT_NS_PER_MS)
+#define STACK_STEP    ((size_t)8 << 10) /* Of what a stack is charged for. */
 #define CREDIT_NS     ((i64)(4 * RT_NS_PER_MS))
+
+/* The stack has grown, and is used already: the next who wants memory meets the cap. */
+static NOINLINE void
+stack_charge(RtFiber *fiber)
+{
+    size_t bytes = ALIGN_UP((size_t)(fiber->stack.high - fiber->sp_low), STACK_STEP);
+    mem_account_add(&fiber->loop->all->process->account, bytes - fiber->charged);
+    fiber->charged = bytes;
+}
+
+static void
+stack_release(RtFiber *fiber, size_t keep)
+{
+    if (fiber->charged <= keep) return;
+    mem_account_release(&fiber->loop->all->process->account, fiber->charged - keep);
+    fiber->charged = keep;
+}
 
 static void
 switch_out(RtFiber *fiber)
 {
     RtLoop *loop = fiber->loop;
     char *here = __builtin_frame_address(0);
-    if (here < fiber->sp_low) fiber->sp_low = here;
+    if (here < fiber->sp_low) {
+        fiber->sp_low = here;
+        if (UNLIKELY((size_t)(fiber->stack.high - here) > fiber->charged)) stack_charge(fiber);
+    }
     fiber->current = rt__tls.current;
     rt__context_switch(&fiber->context, &loop->context);
     rt__tls.current = fiber->current;
@@ -39,6 +60,25 @@ fiber_main(void *arg)
     rt__context_leave(&fiber->context, &fiber->loop->context);
 }
 
+static RtFiber *
+fiber_make(RtLoop *loop)
+{
+    if (rt__timers_owe(loop) != OK) return NULL;
+    RtFiber *fiber = mem_alloc_aligned(64, sizeof(RtFiber));
+    if (fiber == NULL) return NULL;
+    *fiber = (RtFiber){0};
+    if (rt__stack_new(&loop->stacks, &fiber->stack) != OK) {
+        mem_free(fiber);
+        return NULL;
+    }
+    fiber->loop = loop;
+    fiber->charged = STACK_STEP;
+    rt__context_make(&fiber->context, &fiber->stack, fiber_main, fiber);
+    fiber->all_next = loop->fibers;
+    loop->fibers = fiber;
+    return fiber;
+}
+
 RtFiber *
 rt__fiber_new(RtLoop *loop)
 {
@@ -47,18 +87,14 @@ rt__fiber_new(RtLoop *loop)
         loop->free = fiber->next;
         return fiber;
     }
-    if (rt__timers_owe(loop) != OK) return NULL;
-    fiber = mem_alloc_aligned(64, sizeof(RtFiber));
-    if (fiber == NULL) return NULL;
-    *fiber = (RtFiber){0};
-    if (rt__stack_new(&loop->stacks, &fiber->stack) != OK) {
-        mem_free(fiber);
+    /* The first one gets its stack in any case, since no other would end and make room. */
+    MemAccount *account = &loop->all->process->account;
+    if (loop->fibers == NULL)
+        mem_account_add(account, STACK_STEP);
+    else if (mem_account_charge(account, STACK_STEP) != OK)
         return NULL;
-    }
-    fiber->loop = loop;
-    rt__context_make(&fiber->context, &fiber->stack, fiber_main, fiber);
-    fiber->all_next = loop->fibers;
-    loop->fibers = fiber;
+    fiber = fiber_make(loop);
+    if (fiber == NULL) mem_account_release(account, STACK_STEP);
     return fiber;
 }
 
@@ -114,8 +150,10 @@ fiber_ended(RtLoop *loop, RtFiber *fiber)
     if (fiber->group != NULL) rt__group_leave(&fiber->task, fiber->group);
     fiber->group = NULL;
     rt__share_leave(loop, fiber->share);
-    if ((size_t)(fiber->stack.high - fiber->sp_low) > RT_STACK_KEEP_BYTES / 2)
+    if ((size_t)(fiber->stack.high - fiber->sp_low) > RT_STACK_KEEP_BYTES / 2) {
         rt__stack_trim(&fiber->stack);
+        stack_release(fiber, RT_STACK_KEEP_BYTES);
+    }
     fiber->next = loop->free;
     loop->free = fiber;
     rt__count(&loop->all->process->fiber_count, (u64)-1);
@@ -286,6 +324,7 @@ rt__fibers_free(RtLoop *loop)
         rt__context_switch(&loop->context, &fiber->context);
         rt__tls.current = outer;
         rt__context_free(&fiber->context);
+        stack_release(fiber, 0);
         mem_free(fiber);
     }
     loop->fibers = loop->free = NULL;

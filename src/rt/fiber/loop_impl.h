@@ -72,6 +72,7 @@ struct RtFiber {
     RtFiber *next;            /* In the free list. */
     RtTask task;              /* The fiber's own. */
     RtStack stack;
+    size_t charged;    /* Of its stack, in the process' account. */
     RtFiber *all_next; /* Every fiber of the loop, for shutdown and debuggers. */
     RtTaskFn fn;
     void *arg;

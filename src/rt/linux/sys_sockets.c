@@ -19,8 +19,7 @@
 #include "rt/io.h"
 #include "rt/net.h"
 
-#define BACKLOG           1024
-#define SEND_BUFFER_BYTES (256 << 10)
+#define BACKLOG 1024
 STATIC_ASSERT(sizeof(struct sockaddr_un) <= RT_ADDRESS_BYTES);
 
 static void
@@ -169,7 +168,7 @@ socket_listen(const RtIo *io)
 static void
 socket_prepare(int fd, bool is_unix)
 {
-    int one = 1, send_bytes = SEND_BUFFER_BYTES;
+    int one = 1, send_bytes = RT_SEND_BUFFER_BYTES;
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes));
     if (!is_unix) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }

@@ -8,6 +8,7 @@
  * A dirty page is copied under its latch and written without it; if nobody changed it meanwhile,
  * it goes, else the copy is discarded.
  */
+#include "rt/host.h"
 #include "store/pool/pool_impl.h"
 
 #define ROUNDS_MAX  3u /* Of the hand, before it gives up. */
@@ -25,7 +26,7 @@ pool_create(u32 page_bytes, u32 frames_max, Pool **pool_out)
     pool->page_bytes = page_bytes;
     pool->page_shift = (u32)__builtin_ctz(page_bytes);
     pool->frames_max = frames_max;
-    pool->free_first = POOL_FRAME_NONE;
+    pool->free_first = pool->cold_first = POOL_FRAME_NONE;
     rt_latch_init(&pool->sweep_latch, POOL_RANK_SWEEP);
     u64 bytes = (u64)frames_max << pool->page_shift;
     pool->chunk_count = (u32)((bytes + POOL_CHUNK_BYTES - 1) / POOL_CHUNK_BYTES);
@@ -50,9 +51,19 @@ pool_free(Pool *pool)
         mem_free(rt_load_relaxed(&pool->chunks[i]));
         mem_free(rt_load_relaxed(&pool->frames[i]));
     }
+    if (pool->account != NULL)
+        mem_account_release(pool->account, (u64)pool->charged << pool->page_shift);
     mem_free(pool->chunks);
     mem_free(pool->frames);
     mem_free(pool);
+}
+
+void
+pool_set_account(Pool *pool, MemAccount *account, bool gives_way)
+{
+    ASSERT(pool->charged == 0);
+    pool->account = account;
+    pool->gives_way = gives_way;
 }
 
 u32
@@ -80,6 +91,16 @@ free_push(Pool *pool, u32 frame)
     pool__frame(pool, frame)->next_free = pool->free_first;
     pool->free_first = frame;
     pool->free_count++;
+}
+
+/* Sweep latch held. */
+static void
+cold_push(Pool *pool, u32 frame)
+{
+    pool__frame(pool, frame)->file = NULL;
+    pool__frame(pool, frame)->next_free = pool->cold_first;
+    pool->cold_first = frame;
+    pool->cold_count++;
 }
 
 void
@@ -123,7 +144,7 @@ grow(Pool *pool)
         rt_store_release(&pool->chunks[chunk_no], (void *)chunk);
         rt_store_release(&pool->frames[chunk_no], (void *)frames);
         for (u32 i = count; i > 0; i--) {
-            free_push(pool, first + i - 1);
+            cold_push(pool, first + i - 1);
         }
         pool->frames_made += count;
     }
@@ -278,19 +299,137 @@ pool_refill(Pool *pool, u32 frames)
 }
 
 Err
+pool_charge_reserving(MemAccount *account, u64 bytes)
+{
+    u64 cap = 0;
+    for (const MemAccount *a = account; a != NULL; a = a->parent) {
+        u64 its = a->cap_bytes;
+        if (its != 0 && (cap == 0 || its < cap)) cap = its;
+    }
+    Err err = mem_account_charge(account, bytes + cap / 8);
+    if (err == OK) mem_account_release(account, cap / 8);
+    return err;
+}
+
+/* Count the memory of one more frame. */
+static Err
+frame_charge(Pool *pool, bool must)
+{
+    if (pool->account == NULL) return OK;
+    if (must) {
+        mem_account_add(pool->account, pool->page_bytes);
+        return OK;
+    }
+    return pool->gives_way ? mem_account_charge_spare(pool->account, pool->page_bytes)
+                           : pool_charge_reserving(pool->account, pool->page_bytes);
+}
+
+/* A free frame that has memory, else one that gets it; OK with POOL_FRAME_NONE: there is none, but
+   the caps would allow one.  ERR_NOMEM: they do not. */
+static Err
+frame_pop(Pool *pool, u32 *frame_out)
+{
+    rt_latch_acquire(&pool->sweep_latch);
+    *frame_out = free_pop(pool);
+    bool must = pool->charged < POOL_FRAMES_MIN;
+    rt_latch_release(&pool->sweep_latch);
+    if (*frame_out != POOL_FRAME_NONE) return OK;
+    Err err = frame_charge(pool, must);
+    if (err != OK) return err;
+    rt_latch_acquire(&pool->sweep_latch);
+    u32 frame = pool->cold_first;
+    if (frame != POOL_FRAME_NONE) {
+        pool->cold_first = pool__frame(pool, frame)->next_free;
+        pool->cold_count--;
+        pool->charged++;
+    }
+    rt_latch_release(&pool->sweep_latch);
+    if (frame == POOL_FRAME_NONE && pool->account != NULL)
+        mem_account_release(pool->account, pool->page_bytes);
+    *frame_out = frame;
+    return OK;
+}
+
+Err
 pool__frame_take(Pool *pool, u32 *frame_out)
 {
     for (u32 tries = 0; tries < 16; tries++) {
-        rt_latch_acquire(&pool->sweep_latch);
-        u32 frame = free_pop(pool);
-        rt_latch_release(&pool->sweep_latch);
-        if (frame != POOL_FRAME_NONE) {
-            *frame_out = frame;
-            return OK;
-        }
-        if (!grow(pool)) pool_refill(pool, MIN_OF(BATCH, pool->frames_max / 4));
+        Err err = frame_pop(pool, frame_out);
+        if (err == OK && *frame_out != POOL_FRAME_NONE) return OK;
+        if (err == OK && grow(pool)) continue;
+        pool_refill(pool, MIN_OF(BATCH, pool->frames_max / 4));
     }
     return rt_load_relaxed(&pool->disk_full) != 0 ? ERR_FULL : ERR_NOMEM;
+}
+
+/* ---- giving back ---- */
+
+#define GIVEN_TOGETHER 64u
+
+/* Frames that are free, or whose page is clean and wanted by nobody; ours then.  Sweep latch
+   held, so no file goes away meanwhile. */
+static u32
+frames_collect(Pool *pool, u32 *steps_io, u32 wanted, u32 *frame_out)
+{
+    u32 count = 0;
+    while (count < wanted && pool->free_first != POOL_FRAME_NONE)
+        frame_out[count++] = free_pop(pool);
+    u64 busy = PAGE_LATCHED | PAGE_SHARED | PAGE_WRITING | PAGE_DIRTY;
+    while (count<wanted && * steps_io> 0) {
+        *steps_io -= 1;
+        u32 frame = pool->hand;
+        pool->hand = pool->hand + 1 >= pool->frames_made ? 0 : pool->hand + 1;
+        PoolFile *file = __atomic_load_n(&pool__frame(pool, frame)->file, __ATOMIC_ACQUIRE);
+        if (file == NULL || file->closing) continue;
+        u32 page_id = __atomic_load_n(&pool__frame(pool, frame)->page_id, __ATOMIC_RELAXED);
+        PageEntry *entry = pool__entry(file, page_id);
+        u64 word = rt_load_acquire(&entry->word);
+        if ((word & PAGE_STATE) != PAGE_RESIDENT || rt_load_relaxed(&entry->frame) != frame) {
+            continue;
+        }
+        if ((word & busy) != 0) continue;
+        if ((word & PAGE_HOT) != 0) {
+            rt_fetch_and(&entry->word, ~PAGE_HOT);
+        } else if (evict(file, entry, page_id, word)) {
+            __atomic_store_n(&pool__frame(pool, frame)->file, NULL, __ATOMIC_RELAXED);
+            frame_out[count++] = frame;
+        }
+    }
+    return count;
+}
+
+u64
+pool_give_back(void *arg, u64 bytes)
+{
+    Pool *pool = (Pool *)arg;
+    u32 frames[GIVEN_TOGETHER];
+    u64 given = 0;
+    bool first = true;
+    u32 steps = 0;
+    while (given < bytes) {
+        if (!rt_latch_try_acquire(&pool->sweep_latch)) break;
+        if (first && pool->gives_way) steps = 2 * pool->frames_made;
+        first = false;
+        u64 left = (bytes - given + pool->page_bytes - 1) >> pool->page_shift;
+        u32 wanted = (u32)MIN_OF(left, (u64)GIVEN_TOGETHER);
+        u32 count = frames_collect(pool, &steps, wanted, frames);
+        pool->charged -= count;
+        rt_latch_release(&pool->sweep_latch);
+        if (count == 0) break;
+        for (u32 i = 0; i < count; i++)
+            rt_memory_give_back(pool__frame_bytes(pool, frames[i]), pool->page_bytes);
+        if (pool->account != NULL)
+            mem_account_release(pool->account, (u64)count << pool->page_shift);
+        given += (u64)count << pool->page_shift;
+        /* Ours until now; the latch may be waited for here, since its holders are short. */
+        u32 rounds = 0;
+        while (!rt_latch_try_acquire(&pool->sweep_latch))
+            rt_spin(&rounds);
+        for (u32 i = 0; i < count; i++)
+            cold_push(pool, frames[i]);
+        rt_latch_release(&pool->sweep_latch);
+    }
+    return given;
 }
 
 void
@@ -304,6 +443,7 @@ pool_stats(Pool *pool, PoolStats *stats_out)
                              .sweeps = rt_load_relaxed(&pool->sweeps),
                              .waits = rt_load_relaxed(&pool->waits),
                              .frames = pool->frames_made,
-                             .frames_free = pool->free_count};
+                             .frames_free = pool->free_count + pool->cold_count,
+                             .frames_charged = pool->charged};
     rt_latch_release(&pool->sweep_latch);
 }

@@ -78,6 +78,17 @@ typedef struct PageView {
 /* A pool of pages of `page_bytes` (a power of two, 4096 to 65536), at most `frames_max` in memory
    (at least 16). */
 MUST_CHECK Err pool_create(u32 page_bytes, u32 frames_max, Pool **pool_out);
+/* Charge frames to `account`, each when it gets memory; before the first page.  `gives_way`: its
+   pages can be loaded again, so it leaves the last quarter of each cap to others.  Whatever the
+   caps say, it gets POOL_FRAMES_MIN frames. */
+#define POOL_FRAMES_MIN 16u
+void pool_set_account(Pool *pool, MemAccount *account, bool gives_way);
+/* Give back memory of free frames and of frames with clean pages that nobody needs at once; returns
+   the bytes, at least `bytes` if it has them.  Neither parks nor waits; RtEvictor.give. */
+u64 pool_give_back(void *pool, u64 bytes);
+/* Charge what data needs and cannot give back: it leaves an eighth of the smallest cap, so that
+   statements can still read, delete and end.  ERR_NOMEM. */
+MUST_CHECK Err pool_charge_reserving(MemAccount *account, u64 bytes);
 void pool_free(Pool *pool); /* No file is open.  NULL is allowed. */
 u32 pool_page_bytes(const Pool *pool);
 
@@ -127,5 +138,6 @@ void pool_refill(Pool *pool, u32 frames);
 typedef struct PoolStats {
     u64 loads, evictions, writes, discards, sweeps, waits;
     u32 frames, frames_free;
+    u32 frames_charged; /* That have memory. */
 } PoolStats;
 void pool_stats(Pool *pool, PoolStats *stats_out);

@@ -27,6 +27,10 @@ struct Pool {
     RtLatch sweep_latch; /* Hand, free list, frames' owners. */
     u32 frames_made;     /* So many frames have memory. */
     u32 free_first, free_count;
+    u32 cold_first, cold_count; /* Free frames without memory, not charged. */
+    u32 charged;                /* Frames that are, one page each. */
+    MemAccount *account;        /* May be NULL. */
+    bool gives_way;             /* Its pages can be loaded again. */
     u32 hand;
     RtPtr *frames; /* By chunk: an array of Frame. */
     RtPtr *chunks; /* Memory of the frames, never given back. */

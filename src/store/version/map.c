@@ -9,10 +9,12 @@
 #include "store/store_private.h"
 
 #define BUCKETS_FIRST 8u
+#define CHARGE_BYTES  ((u64)16 << 10) /* Of a stripe, at a time. */
 
 void
-version_map_init(VersionMap *map)
+version_map_init(VersionMap *map, MemAccount *account)
 {
+    map->account = account;
     for (u32 i = 0; i < VERSION_STRIPES; i++) {
         rt_latch_init(&map->stripes[i].latch, STORE_RANK_VERSIONS);
     }
@@ -36,12 +38,32 @@ cost_of(const Before *before)
     return sizeof(Before) + 16 + before->key_bytes + (u64)before->value_bytes;
 }
 
+/* Stripe latched: the account follows in steps, and a cap that is met stops who writes next. */
+static NOINLINE void
+stripe_charge(VersionMap *map, VersionStripe *stripe, u64 bytes)
+{
+    if (map->account == NULL) return;
+    u64 wanted = ALIGN_UP(bytes, CHARGE_BYTES);
+    if (wanted < stripe->charged) {
+        mem_account_release(map->account, stripe->charged - wanted);
+    } else if (pool_charge_reserving(map->account, wanted - stripe->charged) != OK) {
+        REACHED("version: the account is full");
+        mem_account_add(map->account, wanted - stripe->charged);
+        rt_store_release(&map->started, 0);
+    }
+    stripe->charged = wanted;
+}
+
 /* Stripe latched. */
 static void
-stripe_count(VersionStripe *stripe, u64 befores, u64 bytes)
+stripe_count(VersionMap *map, VersionStripe *stripe, u64 befores, u64 change)
 {
+    u64 bytes = rt_load_relaxed(&stripe->bytes) + change;
     rt_store_relaxed(&stripe->befores, rt_load_relaxed(&stripe->befores) + befores);
-    rt_store_relaxed(&stripe->bytes, rt_load_relaxed(&stripe->bytes) + bytes);
+    rt_store_relaxed(&stripe->bytes, bytes);
+    /* Not at each step to and fro. */
+    if (UNLIKELY(bytes > stripe->charged || bytes + 2 * CHARGE_BYTES <= stripe->charged))
+        stripe_charge(map, stripe, bytes);
 }
 
 void
@@ -73,6 +95,8 @@ version_map_free(VersionMap *map)
         mem_free(stripe->bucket);
         stripe->bucket = NULL;
         stripe->buckets = 0;
+        if (map->account != NULL) mem_account_release(map->account, stripe->charged);
+        stripe->charged = 0;
     }
 }
 
@@ -124,7 +148,12 @@ version_map_start(VersionMap *map)
         stripe->buckets = BUCKETS_FIRST;
         rt_latch_release(&stripe->latch);
     }
-    if (err == OK) rt_store_release(&map->started, 1);
+    /* Is there room for one more step?  Then rows may be written again. */
+    if (err == OK && map->account != NULL) err = pool_charge_reserving(map->account, CHARGE_BYTES);
+    if (err == OK) {
+        if (map->account != NULL) mem_account_release(map->account, CHARGE_BYTES);
+        rt_store_release(&map->started, 1);
+    }
     rt_mutex_unlock(&map->start_mutex);
     return err;
 }
@@ -193,7 +222,7 @@ version_link(VersionMap *map, Before *before)
     if (head == NULL) stripe->chains++;
     *link = before;
     before_mark(before, BEFORE_LINKED);
-    stripe_count(stripe, 1, cost_of(before));
+    stripe_count(map, stripe, 1, cost_of(before));
     return stripe->chains > stripe->buckets;
 }
 
@@ -218,7 +247,7 @@ version_unlink(VersionMap *map, Before *before)
     }
     before->older = before->newer = before->next_bucket = NULL;
     before_unmark(before, BEFORE_LINKED);
-    stripe_count(stripe, (u64)-1, (u64)-cost_of(before));
+    stripe_count(map, stripe, (u64)-1, (u64)-cost_of(before));
 }
 
 /* ---- memory of Befores ---- */

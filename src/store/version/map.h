@@ -85,20 +85,22 @@ before_unmark(Before *before, u32 flag)
 typedef struct VersionStripe {
     RtLatch latch;
     u32 chains, buckets;  /* buckets: a power of two, or 0. */
-    RtU64 befores, bytes; /* Linked here, for accounts; change under the latch. */
+    RtU64 befores, bytes; /* Linked here; change under the latch. */
+    u64 charged;          /* Of those bytes and some to come; under the latch. */
     Before **bucket;
 } VersionStripe;
 
 typedef struct VersionMap {
     VersionStripe stripes[VERSION_STRIPES];
-    RtU32 started; /* Every stripe has buckets. */
+    RtU32 started; /* Every stripe has buckets, and no cap of memory has been met since. */
     RtMutex start_mutex;
+    MemAccount *account; /* May be NULL. */
 } VersionMap;
 
 /* How many Befores stand in chains, and their bytes. */
 void version_map_count(const VersionMap *map, u64 *befores_out, u64 *bytes_out);
 
-void version_map_init(VersionMap *map);
+void version_map_init(VersionMap *map, MemAccount *account);
 /* Also frees every Before that is still linked. */
 void version_map_free(VersionMap *map);
 
@@ -116,7 +118,8 @@ version_hash(TreeId tree, Slice key)
 /* Take the stripe's latch. */
 void version_lock(VersionMap *map, u64 hash);
 void version_unlock(VersionMap *map, u64 hash);
-/* Make sure that Befores can be linked; no latch held.  ERR_NOMEM. */
+/* Make sure that Befores can be linked; no latch held.  ERR_NOMEM, also while the account is full:
+   what is linked is counted whatever the caps say, so whoever writes a row asks here first. */
 MUST_CHECK Err version_map_start(VersionMap *map);
 static ALWAYS_INLINE Err
 version_prepare(VersionMap *map)

@@ -235,6 +235,83 @@ a_scan_does_not_flush_what_is_hot(void **state)
     disk_end(disk);
 }
 
+/* A cap of the account stops the pool at three quarters of it, or at its least; what others want
+   it gives back, clean pages only, and everything reads as it was written. */
+static void
+gives_way_to_others(void **state)
+{
+    (void)state;
+    Disk *disk = disk_new(PAGE_BYTES, 3);
+    PoolClient client = client_of(disk);
+    MemAccount account = {.name = "database", .cap_bytes = 100 * PAGE_BYTES};
+    PoolStats stats;
+    Pool *pool;
+    PoolFile *file;
+    PageView view;
+    assert_int_equal(pool_create(PAGE_BYTES, 180, &pool), OK);
+    pool_set_account(pool, &account, true);
+    assert_int_equal(pool_file_open(pool, &client, &file), OK);
+    for (u32 i = 1; i <= PAGES; i++) {
+        assert_int_equal(pool_make(file, i, &view), OK);
+        fill(view.bytes, i);
+        pool_unlatch(&view, true, true);
+    }
+    pool_stats(pool, &stats);
+    assert_int_equal(stats.frames_charged, 75);
+    assert_int_equal(account.used_bytes, 75 * PAGE_BYTES);
+    /* Dirty pages stay where they are. */
+    (void)pool_give_back(pool, U64_MAX);
+    u64 dirty_bytes = account.used_bytes;
+    for (u32 i = 1; i <= PAGES; i++) {
+        assert_int_equal(pool_view(file, i, false, &view), OK);
+        assert_int_equal(load_u64(view.bytes + PAGE_BYTES - 8), i);
+        assert_true(pool_view_end(&view));
+    }
+    /* As many as asked for. */
+    u64 before = account.used_bytes;
+    assert_true(before > dirty_bytes || before == 75 * PAGE_BYTES);
+    assert_int_equal(pool_give_back(pool, 10 * PAGE_BYTES), 10 * PAGE_BYTES);
+    assert_int_equal(account.used_bytes, before - 10 * PAGE_BYTES);
+    pool_file_close(file);
+    pool_free(pool);
+    assert_int_equal(account.used_bytes, 0);
+    disk_end(disk);
+}
+
+/* Others have taken all there is: the pool works with its least. */
+static void
+works_when_others_have_all(void **state)
+{
+    (void)state;
+    Disk *disk = disk_new(PAGE_BYTES, 3);
+    PoolClient client = client_of(disk);
+    MemAccount account = {.name = "database", .cap_bytes = 100 * PAGE_BYTES};
+    PoolStats stats;
+    Pool *pool;
+    PoolFile *file;
+    PageView view;
+    assert_int_equal(mem_account_charge(&account, account.cap_bytes), OK);
+    assert_int_equal(pool_create(PAGE_BYTES, 180, &pool), OK);
+    pool_set_account(pool, &account, true);
+    assert_int_equal(pool_file_open(pool, &client, &file), OK);
+    for (u32 i = 1; i <= PAGES; i++) {
+        assert_int_equal(pool_make(file, i, &view), OK);
+        fill(view.bytes, i);
+        pool_unlatch(&view, true, true);
+    }
+    pool_stats(pool, &stats);
+    assert_int_equal(stats.frames_charged, POOL_FRAMES_MIN);
+    for (u32 i = 1; i <= PAGES; i++) {
+        assert_int_equal(pool_view(file, i, false, &view), OK);
+        assert_int_equal(load_u64(view.bytes), i);
+        assert_true(pool_view_end(&view));
+    }
+    pool_file_close(file);
+    pool_free(pool);
+    assert_int_equal(account.used_bytes, 100 * PAGE_BYTES);
+    disk_end(disk);
+}
+
 int
 main(void)
 {
@@ -242,6 +319,8 @@ main(void)
         cmocka_unit_test(random_work),
         cmocka_unit_test(many_threads),
         cmocka_unit_test(a_scan_does_not_flush_what_is_hot),
+        cmocka_unit_test(gives_way_to_others),
+        cmocka_unit_test(works_when_others_have_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
