@@ -11,6 +11,7 @@
  * WebSocket answers no request twice and says nothing after its close.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "served.h"
@@ -62,7 +63,7 @@ pb_next(Slice *rest, u32 *field_out, Slice *bytes_out, u64 *value_out)
         ASSERT(bytes <= rest->bytes);
         *bytes_out = SLICE(rest->p, bytes);
         break;
-    default: ASSERT(!"no other wire type is used");
+    default: abort(); /* No other wire type is used. */
     }
     ASSERT(bytes <= rest->bytes);
     *rest = SLICE(rest->p + bytes, rest->bytes - bytes);
