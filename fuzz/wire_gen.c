@@ -137,8 +137,8 @@ sql_pick(Gen *gen)
         "ROLLBACK",
         "SAVEPOINT s",
         "RELEASE s",
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) "
-        "SELECT i, hex(i) FROM n",
+        ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) "
+         "SELECT i, hex(i) FROM n"),
         "SELECT zeroblob(2000000)",
         "SELECT 9e999, -9e999, x'00ff', 'a' || char(0) || 'b', 1 << 62",
         "CREATE TEMP TABLE mine(x)",

@@ -20,9 +20,9 @@ ROWS = {
     "get": ("store_get", 20000, 700, 640),
     "insert_rising": ("store_put", 20000, 1100, 1510),
     "insert_random": ("store_put", 20000, None, 2780),
-    "update": ("store_put", 10000, 1200, 2700),
+    "update": ("store_put", 10000, 1200, 2800),
     "update_grows": ("store_put", 10000, None, 7050),
-    "update_commit": ("store_txn_commit", 5000, 1500, 3140),
+    "update_commit": ("store_txn_commit", 5000, 1500, 3230),
     "scan": ("store_cursor_fetch", 98000, None, 75),
     "count": ("store_count", 100, None, 165),
 }
