@@ -7,8 +7,11 @@
 
 #include "exec/exec__write.h"
 #include "rt/file.h"
+#include "rt/host.h"
 
-#define BUDGET_BYTES ((u64)64 << 20)
+#define BUDGET_MIN   ((u64)64 << 20) /* What nobody has set: a part of the memory there is, */
+#define BUDGET_MAX   ((u64)256 << 20)
+#define BUDGET_SHARE 64u
 #define UNIT_BYTES   ((u32)32 << 10)
 #define UNIT_MIN     256u /* With the tiny budgets of tests. */
 #define WAYS_MIN     4u
@@ -39,7 +42,8 @@ exec__spill_start(Exec *exec)
 {
     Spill *spill = &exec->spill;
     u64 budget = exec->env->memory_budget_bytes;
-    if (budget == 0) budget = BUDGET_BYTES;
+    if (budget == 0)
+        budget = MIN_OF(MAX_OF(rt_memory_bytes() / BUDGET_SHARE, BUDGET_MIN), BUDGET_MAX);
     ASSERT(spill->file == NULL);
     spill->budget_bytes = budget;
     spill->share_bytes = budget / MAX_OF(spill->holders, 1u);

@@ -32,7 +32,7 @@ static const char usage_text[] =
     "                            addresses that other machines can reach\n"
     "  --jwt-key-file FILE       accept tokens signed with this Ed25519 key (public, PEM)\n"
     "  --insecure                serve other machines without a token\n"
-    "  --greet                   send Quack's banner to TCP clients that say nothing\n"
+    "  --no-greet                over TCP, no banner of Quack before the client has spoken\n"
     "  --allow-origin ORIGIN     web pages that may use the server; may be repeated\n"
     "  --tls-cert, --tls-key     certificate chain and key (PEM); read again on SIGHUP\n"
     "  --sync full|normal|off    when a commit is acknowledged; default full\n"
@@ -177,7 +177,7 @@ static const struct {
     OPTION("dir", TEXT, options.dir),
     OPTION("create", FLAG, options.create),
     OPTION("insecure", FLAG, options.insecure),
-    OPTION("greet", FLAG, options.greets),
+    OPTION("no-greet", FLAG, options.no_greet),
     OPTION("token-file", TEXT, token_file),
     OPTION("jwt-key-file", TEXT, jwt_key_file),
     OPTION("tls-cert", TEXT, options.tls_cert),

@@ -26,7 +26,7 @@ typedef struct ServerOptions {
     const char *token;   /* NULL: none asked for, and only loopback addresses allowed. */
     const char *jwt_key; /* Ed25519 public key, PEM or base64: tokens signed with it are good. */
     bool insecure;       /* Serve addresses beyond loopback without a token. */
-    bool greets;         /* Over TCP too, send Quack's banner to those who say nothing. */
+    bool no_greet;       /* Over TCP nobody is sent Quack's banner before he has spoken. */
     const char *origin[SERVER_ORIGINS_MAX]; /* Web pages that may use the server. */
     u32 origin_count;
     const char *tls_cert, *tls_key; /* PEM files; NULL: no TLS. */

@@ -5,10 +5,10 @@
  *     A-Z                     HTTP, from which a WebSocket may grow
  *     anything else           Quack
  *
- * Silence says nothing: an HTTP client may connect ahead, or its first packet be lost.  So over TCP
- * nobody is spoken to before he has spoken, and a Quack client that wants the banner sends an empty
- * line.  On a Unix socket, and over TCP if the server was told so (`greets`), who is silent for a
- * moment is taken for one that waits for the banner.  Under TLS nobody who is silent is greeted.
+ * Who is silent for a moment is taken for a Quack client that waits for the banner.  It may also
+ * be an HTTP client that has connected ahead; for those the server can be told (`no_greet`) to
+ * speak to nobody over TCP who has not spoken: then a Quack client that wants the banner sends an
+ * empty line.  Under TLS nobody who is silent is greeted.
  */
 #include "rt/time.h"
 #include "server/server__quack.h"
@@ -51,7 +51,7 @@ static bool
 greets(const Conn *conn)
 {
     if (conn->tls != NULL || !may_be_plain(conn)) return false;
-    return conn->server->options.greets || rt_socket_is_unix(conn->socket);
+    return !conn->server->options.no_greet || rt_socket_is_unix(conn->socket);
 }
 
 static void

@@ -832,7 +832,7 @@ def test_silence_gets_the_banner_where_it_is_wanted(t):
             s.settimeout(30)
             s.connect(server.addresses[1][5:])
             same(b'"quack":1' in s.recv(1000), True)
-    with Server(t.weftd, t.path(), "--greet") as server:
+    with Server(t.weftd, t.path()) as server:
         with socket.create_connection(server.address.rsplit(":", 1), timeout=30) as s:
             same(b'"quack":1' in s.recv(1000), True)
 
@@ -840,7 +840,7 @@ def test_silence_gets_the_banner_where_it_is_wanted(t):
 def test_http_client_that_connects_ahead(t):
     """Silent for longer than the pause after which others are greeted, then a request: nothing but its answer comes."""
     path = os.path.join(t.folder, "ahead")
-    with Server(t.weftd, t.path(), "--unix", path) as server, socket.socket(socket.AF_UNIX) as clock:
+    with Server(t.weftd, t.path(), "--no-greet", "--unix", path) as server, socket.socket(socket.AF_UNIX) as clock:
         with socket.create_connection(server.address.rsplit(":", 1), timeout=30) as s:
             clock.settimeout(30)
             clock.connect(path)
@@ -853,7 +853,7 @@ def test_http_client_that_connects_ahead(t):
 
 
 def test_who_never_speaks_is_sent_away(t):
-    with Server(t.weftd, t.path(), "--keep-alive", "0.2") as server:
+    with Server(t.weftd, t.path(), "--no-greet", "--keep-alive", "0.2") as server:
         with socket.create_connection(server.address.rsplit(":", 1), timeout=30) as s:
             same(s.recv(1000), b"")
 
