@@ -80,10 +80,10 @@ def report(results, work, peer, json_file):
     ratios = [b / a for a, b in zip(weft, theirs)]
     row = {"name": f"node.{work}_{peer}", "weft": statistics.median(weft) * 1000,
            "peer": statistics.median(theirs) * 1000, "peer_name": peer, "unit": "ms",
-           "ratio": statistics.median(ratios), "spread": max(ratios) - min(ratios),
+           "ratio": statistics.median(ratios), "spread": [min(ratios), max(ratios)],
            "goal": None, "met": None, "device": "memory"}
     print(f"{row['name']:34} {row['weft']:10.1f} {row['peer']:10.1f} ms "
-          f"{row['ratio']:8.2f}  +-{row['spread'] / 2:.2f}", flush=True)
+          f"{row['ratio']:8.2f} x  ({min(ratios):.2f}..{max(ratios):.2f})", flush=True)
     with open(json_file, "a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
 
