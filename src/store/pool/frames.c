@@ -221,37 +221,47 @@ evict(PoolFile *file, PageEntry *entry, u32 page_id, u64 word)
     return true;
 }
 
+/* A page that the hand has come to. */
+typedef struct HandPlace {
+    u32 frame, page_id;
+    PoolFile *file;
+    u64 word;
+} HandPlace;
+
+/* One step: false unless the frame has a page that may go, with none of the bits of `busy`; a hot
+   one is cooled.  Sweep latch held. */
+static bool
+hand_step(Pool *pool, u64 busy, HandPlace *place_out)
+{
+    u32 frame = pool->hand;
+    pool->hand = pool->hand + 1 >= pool->frames_made ? 0 : pool->hand + 1;
+    PoolFile *file = __atomic_load_n(&pool__frame(pool, frame)->file, __ATOMIC_ACQUIRE);
+    if (file == NULL || file->closing) return false;
+    u32 page_id = __atomic_load_n(&pool__frame(pool, frame)->page_id, __ATOMIC_RELAXED);
+    PageEntry *entry = pool__entry(file, page_id);
+    u64 word = rt_load_acquire(&entry->word);
+    if ((word & PAGE_STATE) != PAGE_RESIDENT || rt_load_relaxed(&entry->frame) != frame)
+        return false;
+    if ((word & busy) != 0) return false;
+    if ((word & PAGE_HOT) != 0) {
+        rt_fetch_and(&entry->word, ~PAGE_HOT);
+        return false;
+    }
+    *place_out = (HandPlace){.frame = frame, .page_id = page_id, .file = file, .word = word};
+    return true;
+}
+
 /* Let the hand go on to the next frame that may be evicted.  False: it has gone `*steps_io`. */
 static bool
-hand_next(Pool *pool, u32 *steps_io, u32 *frame_out, PoolFile **file_out, u32 *page_id_out,
-          u64 *word_out)
+hand_next(Pool *pool, u32 *steps_io, HandPlace *place_out)
 {
     bool found = false;
     rt_latch_acquire(&pool->sweep_latch);
     while (!found && *steps_io > 0) {
         *steps_io -= 1;
-        u32 frame = pool->hand;
-        pool->hand = pool->hand + 1 >= pool->frames_made ? 0 : pool->hand + 1;
-        PoolFile *file = __atomic_load_n(&pool__frame(pool, frame)->file, __ATOMIC_ACQUIRE);
-        if (file == NULL || file->closing) continue;
-        u32 page_id = __atomic_load_n(&pool__frame(pool, frame)->page_id, __ATOMIC_RELAXED);
-        PageEntry *entry = pool__entry(file, page_id);
-        u64 word = rt_load_acquire(&entry->word);
-        if ((word & PAGE_STATE) != PAGE_RESIDENT || rt_load_relaxed(&entry->frame) != frame) {
-            continue;
-        }
-        if ((word & (PAGE_LATCHED | PAGE_SHARED | PAGE_WRITING)) != 0) continue;
-        if ((word & PAGE_HOT) != 0) {
-            rt_fetch_and(&entry->word, ~PAGE_HOT);
-            continue;
-        }
-        *frame_out = frame;
-        *file_out = file;
-        *page_id_out = page_id;
-        *word_out = word;
-        file->sweepers++;
-        found = true;
+        found = hand_step(pool, PAGE_LATCHED | PAGE_SHARED | PAGE_WRITING, place_out);
     }
+    if (found) place_out->file->sweepers++;
     rt_latch_release(&pool->sweep_latch);
     return found;
 }
@@ -283,17 +293,16 @@ pool_refill(Pool *pool, u32 frames)
         bool enough = pool->free_count >= frames;
         rt_latch_release(&pool->sweep_latch);
         if (enough) return;
-        u32 frame, page_id;
-        PoolFile *file;
-        u64 word;
-        if (!hand_next(pool, &steps, &frame, &file, &page_id, &word)) return;
-        bool dirty = (word & PAGE_DIRTY) != 0;
+        HandPlace place;
+        if (!hand_next(pool, &steps, &place)) return;
+        PoolFile *file = place.file;
+        bool dirty = (place.word & PAGE_DIRTY) != 0;
         bool freed = !(dirty && refused >= REFUSED_MAX) &&
-                     evict(file, pool__entry(file, page_id), page_id, word);
+                     evict(file, pool__entry(file, place.page_id), place.page_id, place.word);
         refused += dirty && !freed && rt_load_relaxed(&pool->disk_full) != 0;
         rt_latch_acquire(&pool->sweep_latch);
         file->sweepers--;
-        if (freed) free_push(pool, frame);
+        if (freed) free_push(pool, place.frame);
         rt_latch_release(&pool->sweep_latch);
     }
 }
@@ -375,25 +384,13 @@ frames_collect(Pool *pool, u32 *steps_io, u32 wanted, u32 *frame_out)
     while (count < wanted && pool->free_first != POOL_FRAME_NONE)
         frame_out[count++] = free_pop(pool);
     u64 busy = PAGE_LATCHED | PAGE_SHARED | PAGE_WRITING | PAGE_DIRTY;
-    while (count<wanted && * steps_io> 0) {
-        *steps_io -= 1;
-        u32 frame = pool->hand;
-        pool->hand = pool->hand + 1 >= pool->frames_made ? 0 : pool->hand + 1;
-        PoolFile *file = __atomic_load_n(&pool__frame(pool, frame)->file, __ATOMIC_ACQUIRE);
-        if (file == NULL || file->closing) continue;
-        u32 page_id = __atomic_load_n(&pool__frame(pool, frame)->page_id, __ATOMIC_RELAXED);
-        PageEntry *entry = pool__entry(file, page_id);
-        u64 word = rt_load_acquire(&entry->word);
-        if ((word & PAGE_STATE) != PAGE_RESIDENT || rt_load_relaxed(&entry->frame) != frame) {
+    for (; count<wanted && * steps_io> 0; *steps_io -= 1) {
+        HandPlace place;
+        if (!hand_step(pool, busy, &place)) continue;
+        if (!evict(place.file, pool__entry(place.file, place.page_id), place.page_id, place.word))
             continue;
-        }
-        if ((word & busy) != 0) continue;
-        if ((word & PAGE_HOT) != 0) {
-            rt_fetch_and(&entry->word, ~PAGE_HOT);
-        } else if (evict(file, entry, page_id, word)) {
-            __atomic_store_n(&pool__frame(pool, frame)->file, NULL, __ATOMIC_RELAXED);
-            frame_out[count++] = frame;
-        }
+        __atomic_store_n(&pool__frame(pool, place.frame)->file, NULL, __ATOMIC_RELAXED);
+        frame_out[count++] = place.frame;
     }
     return count;
 }
