@@ -39,6 +39,9 @@ typedef struct CatalogEnv {
     void *arg;
 } CatalogEnv;
 
+/* What the parser calls so (an AstConflict, whose order is another). */
+Conflict catalog_conflict(u8 ast_conflict);
+
 /* ---- snapshots ---- */
 
 /* The schema version that `txn` sees: one read of one key. */

@@ -78,15 +78,14 @@ catalog__names_column(const TableDef *table, Slice name)
     return !table->without_rowid && catalog__is_rowid_name(name);
 }
 
-/* The two enums have other orders. */
-static Conflict
-conflict_of(AstConflict ast)
+Conflict
+catalog_conflict(u8 ast_conflict)
 {
     static const Conflict map[] = {
         [AST_CONFLICT_DEFAULT] = CONFLICT_DEFAULT, [AST_CONFLICT_ROLLBACK] = CONFLICT_ROLLBACK,
         [AST_CONFLICT_ABORT] = CONFLICT_ABORT,     [AST_CONFLICT_FAIL] = CONFLICT_FAIL,
         [AST_CONFLICT_IGNORE] = CONFLICT_IGNORE,   [AST_CONFLICT_REPLACE] = CONFLICT_REPLACE};
-    return map[ast];
+    return map[ast_conflict];
 }
 
 /* ---- automatic indexes ---- */
@@ -275,17 +274,17 @@ add_primary_key(TableBuild *build, IndexColumn *column, u32 count, const AstCons
         /* SQLite takes what would be a rowid by the column, and forgets the collation of the term.
          */
         if (is_alias) column[0].collation = table->column[column[0].column].collation;
-        return set_table_key(build, column, count, conflict_of(source->conflict));
+        return set_table_key(build, column, count, catalog_conflict(source->conflict));
     }
     if (is_alias) {
         table->rowid_column = column[0].column;
-        table->rowid_conflict = (u8)conflict_of(source->conflict);
+        table->rowid_conflict = (u8)catalog_conflict(source->conflict);
         table->autoincrement = source->autoincrement;
         return OK;
     }
     IndexDef *index;
-    Err err = make_index(build, column, count, INDEX_PRIMARY_KEY, conflict_of(source->conflict),
-                         &index);
+    Err err = make_index(build, column, count, INDEX_PRIMARY_KEY,
+                         catalog_conflict(source->conflict), &index);
     if (err != OK || index == NULL) return err;
     return catalog__table_add_index(build->arena, table, index);
 }
@@ -542,7 +541,7 @@ column_constraint(TableBuild *build, u32 at, const AstConstraint *source)
     switch (source->kind) {
     case AST_CONSTRAINT_NOT_NULL:
         column->not_null = true;
-        column->not_null_conflict = (u8)conflict_of(source->conflict);
+        column->not_null_conflict = (u8)catalog_conflict(source->conflict);
         return OK;
     case AST_CONSTRAINT_NULL:
     case AST_CONSTRAINT_NAME_ONLY:
@@ -555,7 +554,7 @@ column_constraint(TableBuild *build, u32 at, const AstConstraint *source)
     case AST_CONSTRAINT_UNIQUE:
         err = one_column_key(build, at, source, &key);
         if (err != OK) return err;
-        return add_unique(build, key, 1, conflict_of(source->conflict));
+        return add_unique(build, key, 1, catalog_conflict(source->conflict));
     case AST_CONSTRAINT_CHECK: return add_check(build, source);
     case AST_CONSTRAINT_DEFAULT: return set_default(build, column, source);
     case AST_CONSTRAINT_FOREIGN_KEY: return add_foreign_key(build, source, (i32)at);
@@ -579,7 +578,7 @@ table_constraint(TableBuild *build, const AstConstraint *source)
         if (err != OK) return err;
     }
     if (source->kind == AST_CONSTRAINT_UNIQUE) {
-        return add_unique(build, column, count, conflict_of(source->conflict));
+        return add_unique(build, column, count, catalog_conflict(source->conflict));
     }
     return add_primary_key(build, column, count, source, false);
 }

@@ -9,11 +9,7 @@ u8
 plan__conflict(const Binder *b, u8 ast_conflict)
 {
     if (b->outer_conflict != CONFLICT_DEFAULT) return b->outer_conflict;
-    static const u8 map[] = {
-        [AST_CONFLICT_DEFAULT] = CONFLICT_DEFAULT, [AST_CONFLICT_ROLLBACK] = CONFLICT_ROLLBACK,
-        [AST_CONFLICT_ABORT] = CONFLICT_ABORT,     [AST_CONFLICT_FAIL] = CONFLICT_FAIL,
-        [AST_CONFLICT_IGNORE] = CONFLICT_IGNORE,   [AST_CONFLICT_REPLACE] = CONFLICT_REPLACE};
-    return map[ast_conflict];
+    return (u8)catalog_conflict(ast_conflict);
 }
 
 const TableDef *
