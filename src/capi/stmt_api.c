@@ -8,23 +8,14 @@
 
 /* ---- prepare and finalize ---- */
 
-/* `sql` ends at a NUL, or after `bytes`.  Its end is not looked for beyond the first statement: a
-   script of many is prepared one by one. */
+/* `sql` ends at a NUL, or after `bytes`. */
 static int
 prepare(sqlite3 *db, const char *sql, size_t bytes, sqlite3_stmt **stmt_out, size_t *consumed_out)
 {
     Stmt *inner;
     sqlite3_stmt *stmt = capi__stmt_new(db);
     if (stmt == NULL) return capi__fail(db, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
-    Err err;
-    bool goes_on;
-    size_t most = STMT_TEXT_FIRST;
-    do {
-        size_t length = strnlen(sql, MIN_OF(most, bytes));
-        goes_on = length == most && length < bytes;
-        err = stmt_prepare_first(db->session, SLICE(sql, length), &goes_on, &inner, consumed_out);
-        most *= STMT_TEXT_STEP;
-    } while (goes_on);
+    Err err = stmt_prepare_text(db->session, sql, bytes, &inner, consumed_out);
     if (err != OK || inner == NULL) {
         capi__stmt_free(db, stmt);
         return capi__result(db, err);

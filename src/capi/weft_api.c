@@ -170,10 +170,10 @@ weft_prepare(weft_db *db, const char *sql, ptrdiff_t bytes, weft_stmt **stmt_out
     if (db == NULL || db->session == NULL || sql == NULL || stmt_out == NULL) return WEFT_MISUSE;
     size_t consumed = 0;
     Stmt *inner;
-    size_t length = bytes < 0 ? strlen(sql) : (size_t)bytes;
     weft_stmt *stmt = MEM_NEW(weft_stmt);
     if (stmt == NULL) return weft__result(db, ERR_NOMEM);
-    Err err = stmt_prepare(db->session, SLICE(sql, length), &inner, &consumed);
+    Err err = bytes < 0 ? stmt_prepare_text(db->session, sql, SIZE_MAX, &inner, &consumed)
+                        : stmt_prepare(db->session, SLICE(sql, (size_t)bytes), &inner, &consumed);
     if (tail_out != NULL) *tail_out = sql + consumed;
     if (err != OK || inner == NULL) {
         mem_free(stmt);

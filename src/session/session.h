@@ -205,16 +205,10 @@ bool session_is_running(const Session *session);
 /* The first statement of `sql`; *stmt_out NULL for blank text.  *consumed_out (may be NULL): where
    the rest begins. */
 MUST_CHECK Err stmt_prepare(Session *session, Slice sql, Stmt **stmt_out, size_t *consumed_out);
-/*
- * The same where only the beginning of the text is at hand, for callers that have not looked for
- * its end.  *goes_on_io: in, there is more behind `sql`; out, the statement may go on there too,
- * and nothing was prepared: come again with more.  Try STMT_TEXT_FIRST bytes, then STMT_TEXT_STEP
- * times as many...
- */
-#define STMT_TEXT_FIRST ((size_t)4096)
-#define STMT_TEXT_STEP  8u
-MUST_CHECK Err stmt_prepare_first(Session *session, Slice sql, bool *goes_on_io, Stmt **stmt_out,
-                                  size_t *consumed_out);
+/* The same of a text that ends at a NUL, or after `bytes_max`.  Its end is not looked for beyond
+   the first statement. */
+MUST_CHECK Err stmt_prepare_text(Session *session, const char *sql, size_t bytes_max,
+                                 Stmt **stmt_out, size_t *consumed_out);
 /* Returns the error of its last run. NULL is allowed. */
 Err stmt_finalize(Stmt *stmt);
 /* Returns the error of its last run. */

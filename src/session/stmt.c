@@ -284,9 +284,10 @@ prepare_inside(Session *session, Slice sql, bool *goes_on_io, Stmt **stmt_out, s
     return OK;
 }
 
-Err
-stmt_prepare_first(Session *session, Slice sql, bool *goes_on_io, Stmt **stmt_out,
-                   size_t *consumed_out)
+/* Of a text whose beginning is `sql`.  *goes_on_io: in, there is more behind it; out, the statement
+   may go on there too, and nothing was prepared. */
+static Err
+prepare_first(Session *session, Slice sql, bool *goes_on_io, Stmt **stmt_out, size_t *consumed_out)
 {
     *stmt_out = NULL;
     if (consumed_out != NULL) *consumed_out = 0;
@@ -308,14 +309,29 @@ stmt_prepare_first(Session *session, Slice sql, bool *goes_on_io, Stmt **stmt_ou
     return err;
 }
 
+/* The whole of a long script is not looked at for each of its statements. */
+#define TEXT_FIRST ((size_t)4096)
+#define TEXT_STEP  8u
+
 Err
 stmt_prepare(Session *session, Slice sql, Stmt **stmt_out, size_t *consumed_out)
 {
-    /* The whole of a long script is not looked at for each of its statements. */
-    for (size_t bytes = STMT_TEXT_FIRST;; bytes *= STMT_TEXT_STEP) {
+    for (size_t bytes = TEXT_FIRST;; bytes *= TEXT_STEP) {
         bool goes_on = bytes < sql.bytes;
         Slice first = {sql.p, MIN_OF(bytes, sql.bytes)};
-        Err err = stmt_prepare_first(session, first, &goes_on, stmt_out, consumed_out);
+        Err err = prepare_first(session, first, &goes_on, stmt_out, consumed_out);
+        if (!goes_on) return err;
+    }
+}
+
+Err
+stmt_prepare_text(Session *session, const char *sql, size_t bytes_max, Stmt **stmt_out,
+                  size_t *consumed_out)
+{
+    for (size_t most = TEXT_FIRST;; most *= TEXT_STEP) {
+        size_t bytes = strnlen(sql, MIN_OF(most, bytes_max));
+        bool goes_on = bytes == most && bytes < bytes_max;
+        Err err = prepare_first(session, SLICE(sql, bytes), &goes_on, stmt_out, consumed_out);
         if (!goes_on) return err;
     }
 }
