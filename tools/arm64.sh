@@ -3,8 +3,8 @@
 #
 # Needs gcc-aarch64-linux-gnu, qemu-user, and of architecture arm64: libcmocka-dev, libssl-dev,
 # libedit-dev, libsqlite3-dev (dpkg --add-architecture arm64).  Says what it could not run: some
-# versions of qemu-user (7.2) hang in any dynamically linked program that starts a thread; linked
-# statically the same program runs.
+# versions of qemu-user (7.2) hang in any dynamically linked program that starts a thread; a program
+# of futexes ran when linked statically.
 set -eu
 cd "$(dirname "$0")/.."
 for tool in aarch64-linux-gnu-gcc qemu-aarch64; do
