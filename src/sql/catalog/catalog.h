@@ -40,7 +40,7 @@ typedef struct CatalogEnv {
 } CatalogEnv;
 
 /* What the parser calls so (an AstConflict, whose order is another). */
-Conflict catalog_conflict(u8 ast_conflict);
+Conflict catalog_conflict(unsigned ast_conflict);
 
 /* ---- snapshots ---- */
 

@@ -79,7 +79,7 @@ catalog__names_column(const TableDef *table, Slice name)
 }
 
 Conflict
-catalog_conflict(u8 ast_conflict)
+catalog_conflict(unsigned ast_conflict)
 {
     static const Conflict map[] = {
         [AST_CONFLICT_DEFAULT] = CONFLICT_DEFAULT, [AST_CONFLICT_ROLLBACK] = CONFLICT_ROLLBACK,
