@@ -234,6 +234,7 @@ rt_process_counters(RtProcess *process, RtCounters *counters_out)
         .cancels = process->cancels,
         .fiber_peak = process->fiber_peak,
         .longest_stretch_ns = process->longest_stretch_ns,
+        .long_stretches = process->long_stretches,
         .batched = process->batched,
         .reclaims = process->reclaims,
         .reclaimed_bytes = process->reclaimed_bytes,

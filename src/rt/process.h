@@ -80,6 +80,7 @@ typedef struct RtCounters {
     u64 threads, fibers, files, sockets; /* Alive now. */
     u64 parks, wakes, timeouts, cancels; /* Since start. */
     u64 fiber_peak, longest_stretch_ns;
+    u64 long_stretches;            /* Turns of fibers of more than 50 ms, since start. */
     u64 reclaims, reclaimed_bytes; /* Caps met and what gave way for it, since start. */
     u64 batched; /* Socket calls that went to the kernel together with others, since start. */
 } RtCounters;

@@ -36,6 +36,7 @@ struct RtSched {
     void (*yield)(RtTask *task);
     /* Give way if the slice is over. */
     void (*slice)(RtTask *task, u64 now_ns);
+    u64 (*turn_began)(const RtTask *task);  /* When its turn did. */
     void (*share)(RtTask *task, u64 share); /* rt_share_set(); may be NULL. */
     /* Carry out a request, parked if it takes long. */
     void (*io)(RtProcess *process, RtIo *io);
@@ -44,6 +45,10 @@ struct RtSched {
     /* `io`: as with rt__point_wait_with(). */
     Err (*point_wait)(RtPoint *point, u32 what, u64 deadline_ns, RtIo *io, u32 *ready_out);
 };
+
+/* Nobody keeps a loop longer without a turn for others: who does is counted and named in the log;
+   in the simulator, by its own clock, the run fails. */
+#define RT_STRETCH_MAX_NS ((u64)50 * 1000 * 1000)
 
 /* group.c: `child` is the own task of a fiber or simulated task. */
 void rt__group_enter(RtTask *child, RtGroup *group);
@@ -77,7 +82,8 @@ struct RtProcess {
     _Atomic u64 threads, fiber_count, files, sockets;
     RtU64 threads_max, files_max, sockets_max;
     _Atomic u64 reclaims, reclaimed_bytes;
-    _Atomic u64 parks, wakes, timeouts, cancels, fiber_peak, longest_stretch_ns, batched;
+    _Atomic u64 parks, wakes, timeouts, cancels, fiber_peak, batched;
+    _Atomic u64 longest_stretch_ns, long_stretches;
 
     RtBucket buckets[RT_BUCKETS];
 };

@@ -13,7 +13,9 @@
 
 RT_TLS RtTls rt__tls;
 
-#define CHECKS_PER_CLOCK    64
+#define CHECKS_PER_CLOCK    64 /* On a thread. */
+#define CHECKS_MAX          32 /* On a fiber: kernels of 1 ms a call still give way in time. */
+#define CHECK_CLOCK_NS      (RT_NS_PER_MS / 4)
 #define STACK_MARGIN_BYTES  ((size_t)16 << 10)
 #define STACK_UNKNOWN_BYTES ((size_t)96 << 10)
 #define PEER_LOOK_NS        (50 * RT_NS_PER_MS)
@@ -186,10 +188,28 @@ rt__task_wake(RtTask *task)
         rt__futex_wake(word, 1);
 }
 
+/*
+ * A fiber's slice; and how many calls may pass until the next look at the clock, so that about
+ * CHECK_CLOCK_NS lie between two looks.
+ */
+static void
+check_slice(RtTask *task, u64 now_ns)
+{
+    u64 since_ns = MAX_OF(task->checked_ns, task->sched->turn_began(task));
+    u64 every = MAX_OF(task->checks_every, 1u), took_ns = now_ns - MIN_OF(since_ns, now_ns);
+    every = took_ns > CHECK_CLOCK_NS ? every * CHECK_CLOCK_NS / took_ns
+                                     : MIN_OF(every * 2, CHECKS_MAX);
+    task->checks_every = (u32)MAX_OF(every, 1u);
+    task->checks_left = task->checks_every - 1;
+    task->checked_ns = now_ns;
+    task->sched->slice(task, now_ns);
+}
+
 static Err
 check_slowly(RtTask *task)
 {
     u64 now = rt_now_ns();
+    task->checks_left = CHECKS_PER_CLOCK - 1;
     if (task->deadline_ns != 0 && now >= task->deadline_ns) return ERR_TIMEOUT;
     if (task->watched != NULL && now - task->watched_ns >= PEER_LOOK_NS) {
         task->watched_ns = now;
@@ -199,7 +219,7 @@ check_slowly(RtTask *task)
             return ERR_INTERRUPT;
         }
     }
-    if (task->sched != NULL) task->sched->slice(task, now);
+    if (task->sched != NULL) check_slice(task, now);
     return OK;
 }
 
@@ -209,8 +229,9 @@ rt_check(void)
     RtTask *task = rt__self();
     rt_yield_point();
     if (UNLIKELY(rt_load_relaxed(&task->word) & RT_TASK_CANCEL)) return ERR_INTERRUPT;
-    if (LIKELY(++task->checks % CHECKS_PER_CLOCK != 0)) return OK;
-    return check_slowly(task);
+    if (UNLIKELY(task->checks_left == 0)) return check_slowly(task);
+    task->checks_left--;
+    return OK;
 }
 
 void

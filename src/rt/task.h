@@ -36,7 +36,7 @@ struct RtTask {
     u16 guards;                      /* Epoch guards held: the same. */
     u16 latch_ranks[RT_LATCHES_MAX]; /* Check builds only. */
     u32 loop_number;                 /* Index of the loop + 1; 0 on a thread. */
-    u32 checks;                      /* Calls of rt_check. */
+    u32 checks_left, checks_every;   /* Calls of rt_check until and between looks at the clock. */
     const RtSched *sched;            /* NULL: a thread. */
     RtProcess *process;
     RtPtr base;   /* The fiber's or simulated task's own RtTask while entered on one, else NULL. */
@@ -44,6 +44,7 @@ struct RtTask {
     void *owner;  /* RtFiber, RtThread or simulated task. */
     char *stack_low; /* Lowest address that rt_stack_left() may hand out; NULL: unknown. */
     RtTask *group_next, *group_prev; /* Siblings in a group. */
+    u64 checked_ns;                  /* On a fiber: when rt_check() last read the clock. */
     u64 deadline_ns;                 /* rt_check() fails after it; 0: none. */
     struct RtSocket *watched;        /* rt_socket_watch_peer() */
     u64 watched_ns;
@@ -80,7 +81,8 @@ u64 rt_task_set_deadline(RtTask *task, u64 deadline_ns);
 /*
  * To be called by every long kernel at least once a millisecond of work: ERR_INTERRUPT when
  * cancelled, ERR_TIMEOUT past the task's deadline, else OK after giving other fibers a turn if
- * this one's slice is over.  Cheap (a load and a counter); reads the clock every 64th call.
+ * this one's slice is over.  Cheap (a load and a counter): how often it reads the clock follows
+ * from how much time passes between calls, on a fiber at least every 32nd, on a thread every 64th.
  */
 MUST_CHECK Err rt_check(void);
 /* Let others run first (sched_yield on a thread). */

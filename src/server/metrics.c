@@ -136,6 +136,9 @@ gauges_write(Server *server, Buf *out)
         err = gauge(out, "longest_stretch_us", "Longest run without giving others a turn",
                     rt.longest_stretch_ns / 1000);
     if (err == OK)
+        err = gauge(out, "long_stretches", "Runs over 50 ms without a turn; the log names them",
+                    rt.long_stretches);
+    if (err == OK)
         err = gauge(out, "memory_bytes", "Memory counted against the cap of the process",
                     rt_process_account(server->process)->used_bytes);
     if (err == OK)

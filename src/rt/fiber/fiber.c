@@ -4,6 +4,9 @@
  * Only the loop's own thread resumes a fiber, so nobody can resume one that is still switching
  * out, and thread-locals stay valid across a switch.
  */
+#include <stdio.h>
+
+#include "base/log.h"
 #include "rt/fiber/loop_impl.h"
 #include "rt/time.h"
 
@@ -161,6 +164,41 @@ fiber_ended(RtLoop *loop, RtFiber *fiber)
     atomic_fetch_sub(&loop->all->live, 1);
 }
 
+static NOINLINE void
+stretch_longest(RtLoop *loop, u64 ran_ns)
+{
+    _Atomic u64 *longest = &loop->all->process->longest_stretch_ns;
+    u64 seen = atomic_load_explicit(longest, memory_order_relaxed);
+    loop->longest_ns = ran_ns;
+    while (seen < ran_ns && !atomic_compare_exchange_weak(longest, &seen, ran_ns)) {
+    }
+}
+
+/* Others have waited for this one.  The machine may have been busy with something else: the
+   processor time tells (it holds up to a millisecond of what ran before). */
+static NOINLINE void
+stretch_tell(RtLoop *loop, const RtFiber *fiber, u64 ran_ns)
+{
+    char cpu[48] = "";
+    rt__count(&loop->all->process->long_stretches, 1);
+#ifdef WEFT_CHECK
+    u64 cpu_ns = rt_cpu_ns() - loop->looked_cpu_ns;
+    snprintf(cpu, sizeof(cpu), ", at most %llu ms at work",
+             (unsigned long long)(cpu_ns / RT_NS_PER_MS));
+#endif
+    if (loop->stretch_said_ns != 0 && loop->now_ns - loop->stretch_said_ns < RT_NS_PER_S) {
+        loop->stretches_unsaid++;
+        return;
+    }
+    const char *name = fiber->task.name != NULL ? fiber->task.name : "-";
+    log_line(LOG_WARN, "fiber \"%.60s\" (%llu) kept loop %u for %llu ms%s; %llu more were not told",
+             name, (unsigned long long)fiber->task.id, loop->index,
+             (unsigned long long)(ran_ns / RT_NS_PER_MS), cpu,
+             (unsigned long long)loop->stretches_unsaid);
+    loop->stretch_said_ns = loop->now_ns;
+    loop->stretches_unsaid = 0;
+}
+
 void
 rt__fiber_run(RtLoop *loop, RtFiber *fiber)
 {
@@ -173,11 +211,8 @@ rt__fiber_run(RtLoop *loop, RtFiber *fiber)
     rt__tls.current = outer;
     loop->now_ns = loop->all->process->sys->now_ns(loop->all->process);
     u64 ran_ns = loop->now_ns - began_ns;
-    if (UNLIKELY(ran_ns > loop->longest_ns)) {
-        loop->longest_ns = ran_ns;
-        atomic_store_explicit(&loop->all->process->longest_stretch_ns, ran_ns,
-                              memory_order_relaxed);
-    }
+    if (UNLIKELY(ran_ns > loop->longest_ns)) stretch_longest(loop, ran_ns);
+    if (UNLIKELY(ran_ns > RT_STRETCH_MAX_NS)) stretch_tell(loop, fiber, ran_ns);
     /* Three parts of the time for light fibers, one for heavy ones, while both have work. */
     loop->heavy_credit_ns += fiber->is_heavy ? -(i64)ran_ns : (i64)ran_ns / 3;
     loop->heavy_credit_ns = MAX_OF(-CREDIT_NS, MIN_OF(CREDIT_NS, loop->heavy_credit_ns));
@@ -283,6 +318,12 @@ fiber_slice(RtTask *task, u64 now_ns)
         fiber_yield(task);
 }
 
+static u64
+fiber_turn_began(const RtTask *task)
+{
+    return ((const RtFiber *)task->owner)->loop->now_ns;
+}
+
 static void
 fiber_share(RtTask *task, u64 share)
 {
@@ -297,6 +338,7 @@ const RtSched rt__fiber_sched = {
     .look = fiber_look,
     .yield = fiber_yield,
     .slice = fiber_slice,
+    .turn_began = fiber_turn_began,
     .share = fiber_share,
     .io = rt__fiber_io,
     .point_keep = rt__reg_keep,

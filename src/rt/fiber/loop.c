@@ -257,6 +257,9 @@ world_look(RtLoop *loop)
     int count = poll_wait(loop, events, wait_ns);
     atomic_store(&loop->is_asleep, 0);
     loop->now_ns = rt_now_ns();
+#ifdef WEFT_CHECK
+    loop->looked_cpu_ns = rt_cpu_ns(); /* A system call: not in production. */
+#endif
     regs_touch(loop, events, count);
     for (int i = 0; i < count; i++) {
         void *what = events[i].data.ptr;

@@ -117,6 +117,8 @@ struct RtLoop {
     u64 batch_since_ns;
     u64 now_ns; /* When the running fiber got its turn. */
     u64 longest_ns;
+    u64 looked_cpu_ns; /* Check builds: processor time at the last look around. */
+    u64 stretch_said_ns, stretches_unsaid; /* The last line about a long one, and those after it. */
     /* From anywhere: */
     alignas(64) _Atomic(RtFiber *) inbox;
     _Atomic(RtJob *) jobs;

@@ -46,6 +46,7 @@ struct SimTask {
     SimState state;
     u32 wanted;        /* Bits of current->word that end the sleep. */
     u64 deadline_ns;   /* Or this time. */
+    u64 stretch;       /* Yield points since others could last have had a turn on its loop. */
     const void *waits; /* Or rt__world_wake() of this. */
     RtIo *io;          /* In flight. */
     u8 *scratch;       /* Of that request; freed with the task. */
@@ -84,6 +85,7 @@ struct World {
     u32 fault_rate;                                  /* Per 10,000. */
     u64 yield_cost_ns, net_latency_ns, disk_percent; /* Speeds of this seed's machine. */
     RtSimScheduler scheduler;
+    u64 stretch_max; /* Yield points that a fiber may pass without a turn: 50 ms. */
     bool is_healed, is_over;
 
     SimTask **tasks; /* By id. */

@@ -140,6 +140,18 @@ rt__sim_switch_out(void)
     rt__tls.current = task->current;
 }
 
+/* A preemption gives no turn: outside the simulator there is none. */
+static void
+stretch_failed(const World *world)
+{
+    const SimTask *task = world->running;
+    const char *name = task->base->name != NULL ? task->base->name : "-";
+    rt_sim_fail("fiber \"%s\" of %s kept its loop for %llu ms: %llu yield points without a turn",
+                name, task->process->name,
+                (unsigned long long)(task->stretch * world->yield_cost_ns / RT_NS_PER_MS),
+                (unsigned long long)task->stretch);
+}
+
 /* The yield point, in check builds at each access to a shared word. */
 void
 rt__sim_hook_yield(void)
@@ -148,6 +160,8 @@ rt__sim_hook_yield(void)
     if (world->running == NULL) return;
     world->report->yields++;
     world->running->yields++;
+    if (UNLIKELY(++world->running->stretch > world->stretch_max) && world->running->is_fiber)
+        stretch_failed(world);
     if (--world->quota > 0) return;
     SimTask *task = world->running;
     if (world->options.events == NULL)
@@ -386,6 +400,7 @@ sim_sleep(RtTask *task, u64 deadline_ns, u32 wanted)
     self->wanted = wanted;
     self->deadline_ns = deadline_ns;
     self->state = SIM_SLEEPING;
+    self->stretch = 0;
     rt__sim_switch_out();
     self->deadline_ns = RT_FOREVER;
     self->wanted = 0;
@@ -406,14 +421,25 @@ static void
 sim_yield(RtTask *task)
 {
     /* It waits for somebody (a spin): so somebody else must come first. */
-    ((SimTask *)task->owner)->priority = --rt__world->lowest;
+    SimTask *self = task->owner;
+    self->priority = --rt__world->lowest;
+    if (task->latches == 0 && task->guards == 0) self->stretch = 0;
     rt__sim_switch_out();
 }
 
 static void
 sim_slice(RtTask *task, u64 now_ns)
 {
-    (void)task, (void)now_ns;
+    (void)now_ns;
+    if (task->latches == 0 && task->guards == 0) ((SimTask *)task->owner)->stretch = 0;
+}
+
+/* Time stands still while a task runs, so every turn has just begun. */
+static u64
+sim_turn_began(const RtTask *task)
+{
+    (void)task;
+    return rt__world->clock_ns;
 }
 
 static void
@@ -427,6 +453,7 @@ const RtSched rt__sim_sched = {
     .look = sim_look,
     .yield = sim_yield,
     .slice = sim_slice,
+    .turn_began = sim_turn_began,
     .io = sim_task_io,
     .point_keep = rt__net_keep,
     .point_wait = rt__net_wait,
@@ -438,6 +465,7 @@ rt__world_pass(u64 duration_ns)
     SimTask *self = rt__world->running;
     if (duration_ns == 0) return;
     self->wanted = 0;
+    self->stretch = 0;
     self->deadline_ns = rt__world->clock_ns + duration_ns;
     self->state = SIM_SLEEPING;
     rt__sim_switch_out();

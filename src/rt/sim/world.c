@@ -202,6 +202,7 @@ world_configure(World *world)
     world->yield_cost_ns = costs_ns[rng_below(&config, COUNT_OF(costs_ns))];
     world->net_latency_ns = latencies_ns[rng_below(&config, COUNT_OF(latencies_ns))];
     world->disk_percent = percents[rng_below(&config, COUNT_OF(percents))];
+    world->stretch_max = RT_STRETCH_MAX_NS / world->yield_cost_ns;
     world->wall_offset_ns = WALL_START_NS + (i64)rng_below(&config, 1000000000);
     world->clock_ns = 1 * RT_NS_PER_S; /* Zero means "no deadline" in places. */
     world->hash = world->options.seed;
