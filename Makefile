@@ -8,6 +8,8 @@ MESON_ubsan   := --buildtype=debugoptimized -Dchecks=true -Db_sanitize=undefined
 MESON_checks  := --buildtype=release -Doptimization=2 -Dchecks=true
 MESON_arm64   := --buildtype=debugoptimized -Dchecks=true --cross-file tools/cross/aarch64.txt
 MESON_tsan    := --buildtype=debugoptimized -Dchecks=true -Db_sanitize=thread
+# clang where it is: its ThreadSanitizer knows fibers, and its warnings are other ones than gcc's.
+ENV_tsan      := $(if $(shell command -v clang 2>/dev/null),CC=clang)
 PREFIX        ?= /usr/local
 SLT_DATA      ?= ../shared/slt
 T             ?=
@@ -54,7 +56,7 @@ setup: ## install missing Debian packages (done by the other targets)
 # build-NAME: the products; full-NAME: the tests too.
 build-%: setup
 	@mkdir -p build; test -f build/$*/build.ninja || \
-	    meson setup build/$* --prefix=$(PREFIX) $(MESON_$*) >build/$*.setup.log 2>&1 || \
+	    $(ENV_$*) meson setup build/$* --prefix=$(PREFIX) $(MESON_$*) >build/$*.setup.log 2>&1 || \
 	    { cat build/$*.setup.log; exit 1; }
 	@ninja -C build/$* --quiet products
 

@@ -120,8 +120,8 @@ database_names(void **state)
         "a.b",
         "a\\b",
         "x y",
-        "0123456789012345678901234567890123456789012345678901234567890"
-        "123456789"};
+        ("0123456789012345678901234567890123456789012345678901234567890"
+         "123456789")};
     for (size_t i = 0; i < COUNT_OF(good); i++)
         assert_true(db__name_ok(SLICE(good[i], strlen(good[i]))));
     for (size_t i = 0; i < COUNT_OF(bad); i++)
