@@ -21,6 +21,7 @@ SEED          ?=
 .PHONY: asan
 .PHONY: bench
 .PHONY: bench-server
+.PHONY: bench-setup
 .PHONY: check
 .PHONY: clean
 .PHONY: clients
@@ -137,8 +138,11 @@ fuzz-logic: build-release ## CHECKS=100000 questions asked in two ways: partitio
 fuzz-expr: full-release ## EXPRESSIONS=10000000 random ones by batch kernels and by the row interpreter
 	@build/release/tests/unit/exec/exec_expr_agree_test $(or $(EXPRESSIONS),10000000) $(FIRST)
 
-bench: build-release ## measure beside SQLite
+bench: bench-setup build-release ## measure beside SQLite (and LMDB, DuckDB, Turso, sqld)
 	@bench/run build/release $(T)
+
+bench-setup: # what cannot be installed is told as missing by the group that wants it
+	@tools/setup.sh --bench || true
 
 bench-report: ## the plots and the page of what was measured, in docs/bench
 	@bench/report.py build/bench.jsonl docs/bench

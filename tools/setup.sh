@@ -5,14 +5,17 @@
 # one line to run and ends with status 1.  Does nothing, quickly, when everything is there.
 #   tools/setup.sh              the packages of tools/packages.txt
 #   tools/setup.sh --catalogue  also fetch apt's package lists if this machine has none
-#   tools/setup.sh --ci         also valgrind, which only continuous integration and the bench need
+#   tools/setup.sh --ci         also valgrind and LMDB, which only continuous integration and the
+#   tools/setup.sh --bench      bench need
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 
 missing=
 if command -v dpkg-query >/dev/null 2>&1; then
     wanted=$(sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$here/packages.txt")
-    [ "${1:-}" != --ci ] || wanted="$wanted valgrind"
+    case "${1:-}" in
+    --ci | --bench) wanted="$wanted valgrind liblmdb-dev" ;;
+    esac
     # shellcheck disable=SC2086
     have=$(dpkg-query -W -f='${db:Status-Abbrev}${Package}\n' $wanted 2>/dev/null | sed -n 's/^ii *//p')
     for package in $wanted; do
