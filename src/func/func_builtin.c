@@ -94,6 +94,7 @@ func__hex_digit(u8 c)
 static const char *const OPTIONS[] = {
     "ENABLE_COLUMN_METADATA",
     "ENABLE_MATH_FUNCTIONS",
+    "ENABLE_UPDATE_DELETE_LIMIT",
     "LIKE_DOESNT_MATCH_BLOBS",
     "MAX_ATTACHED=10",
     "MAX_COLUMN=2000",

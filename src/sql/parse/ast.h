@@ -499,6 +499,7 @@ typedef struct AstUpdate {
     AstFrom *from;
     AstExpr *where;
     AstResults returning;
+    AstSelect *order; /* Only ORDER BY, LIMIT and OFFSET of it are set; NULL: none of them */
 } AstUpdate;
 
 typedef struct AstDelete {
@@ -506,6 +507,7 @@ typedef struct AstDelete {
     AstTarget target;
     AstExpr *where;
     AstResults returning;
+    AstSelect *order; /* As in AstUpdate. */
 } AstDelete;
 
 /* ---- Schema ---- */

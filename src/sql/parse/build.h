@@ -31,9 +31,15 @@ typedef struct OnUsing {
     AstNames *columns; /* USING (...); NULL: none */
 } OnUsing;
 
+/* What rarely follows an UPDATE or DELETE. */
+typedef struct ChangeRest {
+    AstResults *returning;
+    AstSelect *order; /* ORDER BY and LIMIT; NULL: neither */
+} ChangeRest;
+
 typedef struct WhereReturning {
     AstExpr *where;
-    AstResults *returning;
+    ChangeRest *rest; /* NULL: nothing */
 } WhereReturning;
 
 typedef struct InsertTail {
@@ -320,7 +326,9 @@ AstStatement *parse__update(Parser *P, AstWith *with, Token word, int conflict, 
                             Token hint, AstSets sets, AstFrom *from, WhereReturning tail);
 AstStatement *parse__delete(Parser *P, AstWith *with, Token word, AstTarget *target, Token hint,
                             WhereReturning tail);
-void parse__not_here(Parser *P, const char *clause);
+WhereReturning parse__change_limit(Parser *P, AstExpr *limit, AstExpr *offset);
+WhereReturning parse__change_order(Parser *P, WhereReturning tail, const AstOrderTerms *order_by);
+WhereReturning parse__change_returning(Parser *P, WhereReturning tail, AstResults *returning);
 AstSets parse__set(Parser *P, AstSets list, Token name, Operand value);
 AstSets parse__set_row(Parser *P, AstSets list, Token open, AstNames columns, Operand value);
 /* In front of `tail`; the list is kept in reverse until parse__insert(). */

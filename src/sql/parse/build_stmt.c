@@ -143,7 +143,9 @@ parse__update(Parser *P, AstWith *with, Token word, int conflict, AstTarget *tar
     update->sets = sets;
     update->from = from;
     update->where = tail.where;
-    if (tail.returning != NULL) update->returning = *tail.returning;
+    if (tail.rest != NULL) update->order = tail.rest->order;
+    if (tail.rest != NULL && tail.rest->returning != NULL)
+        update->returning = *tail.rest->returning;
     return step_text(P, parse__statement(P, AST_STMT_UPDATE, update), word.offset);
 }
 
@@ -157,14 +159,51 @@ parse__delete(Parser *P, AstWith *with, Token word, AstTarget *target, Token hin
     target_hint(P, target, hint);
     delete_->target = *target;
     delete_->where = tail.where;
-    if (tail.returning != NULL) delete_->returning = *tail.returning;
+    if (tail.rest != NULL) delete_->order = tail.rest->order;
+    if (tail.rest != NULL && tail.rest->returning != NULL)
+        delete_->returning = *tail.rest->returning;
     return step_text(P, parse__statement(P, AST_STMT_DELETE, delete_), word.offset);
 }
 
-void
-parse__not_here(Parser *P, const char *clause)
+/* What follows WHERE; ORDER BY and LIMIT as those of a SELECT with one arm. */
+static ChangeRest *
+change_rest(Parser *P, WhereReturning *tail, bool order)
 {
-    parse__fail(P, -1, "syntax error near \"%s\"", clause);
+    if (tail->rest == NULL) tail->rest = NODE_NEW(P, ChangeRest);
+    if (tail->rest == NULL || !order || tail->rest->order != NULL) return tail->rest;
+    AstSelect *select = NODE_NEW(P, AstSelect);
+    if (select != NULL) select->arms = NODE_NEW(P, AstArm);
+    if (select == NULL || select->arms == NULL) return NULL;
+    select->count = 1;
+    tail->rest->order = select;
+    return tail->rest;
+}
+
+WhereReturning
+parse__change_limit(Parser *P, AstExpr *limit, AstExpr *offset)
+{
+    WhereReturning tail = {0};
+    ChangeRest *rest = change_rest(P, &tail, true);
+    if (rest == NULL) return tail;
+    rest->order->limit = limit;
+    rest->order->offset = offset;
+    return tail;
+}
+
+WhereReturning
+parse__change_order(Parser *P, WhereReturning tail, const AstOrderTerms *order_by)
+{
+    ChangeRest *rest = change_rest(P, &tail, true);
+    if (rest != NULL) rest->order->order_by = *order_by;
+    return tail;
+}
+
+WhereReturning
+parse__change_returning(Parser *P, WhereReturning tail, AstResults *returning)
+{
+    ChangeRest *rest = change_rest(P, &tail, false);
+    if (rest != NULL) rest->returning = returning;
+    return tail;
 }
 
 AstSets

@@ -301,11 +301,11 @@ trigger_steps ::= trigger_step(S) SEMI.             { parse__trigger_step(P, S);
 
 %type trigger_step {AstStatement *}
 trigger_step(A) ::= UPDATE(W) or_conflict(C) target(T) trigger_hint SET set_list(L) from_opt(F) where_opt(X).
-    { A = parse__update(P, NULL, W, C, T, TOKEN_NONE, L, F, (WhereReturning){X, NULL}); }
+    { A = parse__update(P, NULL, W, C, T, TOKEN_NONE, L, F, (WhereReturning){.where = X}); }
 trigger_step(A) ::= insert_word(W) INTO target(T) names_opt(N) select(S) insert_tail(U).
     { A = parse__insert(P, NULL, W, T, N, S, U); }
 trigger_step(A) ::= DELETE(W) FROM target(T) trigger_hint where_opt(X).
-    { A = parse__delete(P, NULL, W, T, TOKEN_NONE, (WhereReturning){X, NULL}); }
+    { A = parse__delete(P, NULL, W, T, TOKEN_NONE, (WhereReturning){.where = X}); }
 trigger_step(A) ::= select(S).                      { A = parse__select_statement(P, S); }
 
 trigger_hint ::= .
@@ -579,21 +579,20 @@ statement(A) ::= with(H) UPDATE(W) or_conflict(C) target(T) index_hint(I) SET se
 statement(A) ::= with(H) DELETE(W) FROM target(T) index_hint(I) change_tail(X).
     { A = parse__delete(P, H, W, T, I, X); }
 
-/* SQLite parses ORDER BY and LIMIT here and, as usually built, refuses them. */
 %type change_tail {WhereReturning}
 %type change_returning {WhereReturning}
 %type change_order {WhereReturning}
 %type change_limit {WhereReturning}
 change_tail(A) ::= change_returning(A).
-change_tail(A) ::= WHERE expr(X) change_returning(R). { A = (WhereReturning){X.expr, R.returning}; }
+change_tail(A) ::= WHERE expr(X) change_returning(R). { A = R; A.where = X.expr; }
 change_returning(A) ::= change_order(A).
-change_returning(A) ::= RETURNING results(L) change_order. { A = (WhereReturning){NULL, parse__returning(P, L)}; }
+change_returning(A) ::= RETURNING results(L) change_order(X). { A = parse__change_returning(P, X, parse__returning(P, L)); }
 change_order(A) ::= change_limit(A).
-change_order(A) ::= ORDER BY order_terms change_limit(X). { A = X; parse__not_here(P, "ORDER BY"); }
+change_order(A) ::= ORDER BY order_terms(L) change_limit(X). { A = parse__change_order(P, X, &L); }
 change_limit(A) ::= .                               { A = (WhereReturning){0}; }
-change_limit(A) ::= LIMIT expr.                     { A = (WhereReturning){0}; parse__not_here(P, "LIMIT"); }
-change_limit(A) ::= LIMIT expr OFFSET expr.         { A = (WhereReturning){0}; parse__not_here(P, "LIMIT"); }
-change_limit(A) ::= LIMIT expr COMMA expr.          { A = (WhereReturning){0}; parse__not_here(P, "LIMIT"); }
+change_limit(A) ::= LIMIT expr(X).                  { A = parse__change_limit(P, X.expr, NULL); }
+change_limit(A) ::= LIMIT expr(X) OFFSET expr(Y).   { A = parse__change_limit(P, X.expr, Y.expr); }
+change_limit(A) ::= LIMIT expr(X) COMMA expr(Y).    { A = parse__change_limit(P, Y.expr, X.expr); }
 
 %type set_list {AstSets}
 set_list(A) ::= set_list(L) COMMA nm(X) EQ expr(Y). { A = parse__set(P, L, X, Y); }

@@ -530,17 +530,23 @@ print_with(Printer *out, const AstWith *with)
 }
 
 static void
-print_select(Printer *out, const AstSelect *select)
+print_order_limit(Printer *out, const AstSelect *select)
 {
-    print_with(out, select->with);
-    for (u32 i = 0; i < select->count; i++)
-        print_arm(out, &select->arms[i]);
     if (select->order_by.count != 0) {
         put(out, " ORDER BY ");
         put_order_terms(out, &select->order_by);
     }
     print_optional(out, " LIMIT ", select->limit);
     print_optional(out, " OFFSET ", select->offset);
+}
+
+static void
+print_select(Printer *out, const AstSelect *select)
+{
+    print_with(out, select->with);
+    for (u32 i = 0; i < select->count; i++)
+        print_arm(out, &select->arms[i]);
+    print_order_limit(out, select);
 }
 
 /* ---- INSERT, UPDATE, DELETE ---- */
@@ -634,6 +640,7 @@ print_update(Printer *out, const AstUpdate *update)
     }
     print_optional(out, " WHERE ", update->where);
     print_returning(out, &update->returning);
+    if (update->order != NULL) print_order_limit(out, update->order);
 }
 
 static void
@@ -644,6 +651,7 @@ print_delete(Printer *out, const AstDelete *delete_)
     print_target(out, &delete_->target);
     print_optional(out, " WHERE ", delete_->where);
     print_returning(out, &delete_->returning);
+    if (delete_->order != NULL) print_order_limit(out, delete_->order);
 }
 
 Err

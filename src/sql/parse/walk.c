@@ -247,6 +247,15 @@ walk_insert(const AstVisitor *v, const AstInsert *insert)
 }
 
 static void
+walk_change_order(const AstVisitor *v, const AstSelect *order)
+{
+    if (order == NULL) return;
+    walk_terms(v, &order->order_by);
+    walk_expr(v, order->limit);
+    walk_expr(v, order->offset);
+}
+
+static void
 walk_update(const AstVisitor *v, const AstUpdate *update)
 {
     walk_with(v, update->with);
@@ -255,6 +264,7 @@ walk_update(const AstVisitor *v, const AstUpdate *update)
     walk_from(v, update->from);
     walk_expr(v, update->where);
     walk_results(v, &update->returning);
+    walk_change_order(v, update->order);
 }
 
 static void
@@ -264,6 +274,7 @@ walk_delete(const AstVisitor *v, const AstDelete *delete_)
     walk_target(v, &delete_->target);
     walk_expr(v, delete_->where);
     walk_results(v, &delete_->returning);
+    walk_change_order(v, delete_->order);
 }
 
 /* ---- Schema ---- */

@@ -402,6 +402,19 @@ bool plan__host_insert(Binder *b, Target *target, const AstInsert *ast);
 bool plan__host_change(Binder *b, Core *core, Target *target, const SetList *sets,
                        const AstResults *returning);
 
+/* write_order.c: ORDER BY and LIMIT of UPDATE and DELETE, kept with the query of their targets. */
+/* `ast` NULL: neither.  `keys`: the bound keys of the target. */
+bool plan__order_bind(Binder *b, Query *query, const Target *target, const ExprList *keys,
+                      const AstSelect *ast);
+/* Ask the join for rows in that order, and say how many will be read. */
+void plan__order_wanted(const Binder *b, const Query *query, Join *join);
+/* The rows of the join, sorted and cut: each is a target. */
+PlanNode *
+plan__order_rows(Binder *b, const Query *query, PlanNode *input, const Join *join, Env *env);
+/* With FROM: `input` is a projection that begins with the keys; its rows repeat targets. */
+PlanNode *
+plan__order_targets(Binder *b, const Query *query, const ExprList *keys, PlanNode *input, Env *env);
+
 /* A plan with nothing in it; planner.c. */
 MUST_CHECK Err plan__new(const PlanContext *ctx, Slice sql, Plan **plan_out, ErrMsg *msg);
 

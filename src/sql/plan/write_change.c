@@ -8,6 +8,7 @@ typedef struct Change {
     Query *query;
     Core *core;
     Scope scope;
+    ExprList keys; /* What tells a target: its rowid, its key, a view's columns. */
 } Change;
 
 static bool
@@ -93,6 +94,13 @@ push_key(Binder *b, Target *target, ExprList *out)
     return true;
 }
 
+static bool
+change_order(Binder *b, Change *change, Target *target, const AstSelect *order)
+{
+    return push_key(b, target, &change->keys) &&
+           plan__order_bind(b, change->query, target, &change->keys, order);
+}
+
 /* Where the cells of the other sources stand in the row of the write; their number. */
 static bool
 place_sources(Binder *b, const Core *core, const Target *target, const Layout *layout,
@@ -119,13 +127,16 @@ static PlanNode *
 change_source(Binder *b, Change *change, Target *target, Join *join, const SetList *sets)
 {
     Core *core = change->core;
-    ExprList keys = {0};
-    if (!push_key(b, target, &keys)) return NULL;
+    const ExprList keys = change->keys;
+    bool from = core->source_count > 1 && !target->table->is_view;
     join->for_write = true;
+    plan__order_wanted(b, change->query, join);
     Layout *layout = NULL;
     PlanNode *input = plan__join(b, core, join, NULL, &layout);
     if (input == NULL) return NULL;
     Env env = {.layout = layout};
+    if (!from) input = plan__order_rows(b, change->query, input, join, &env);
+    if (input == NULL) return NULL;
     u32 cells = 0, set_count = sets == NULL ? 0 : sets->count;
     Layout *row = target->row;
     if (!place_sources(b, core, target, layout, &cells)) return NULL;
@@ -156,7 +167,8 @@ change_source(Binder *b, Change *change, Target *target, Join *join, const SetLi
         if (exprs[at] == NULL) return NULL;
         plan__class(node, exprs[at++]);
     }
-    return node;
+    bool cut = change->query->order_count > 0 || change->query->limit != NULL;
+    return from && cut ? plan__order_targets(b, change->query, &keys, node, &env) : node;
 }
 
 /* With FROM all new values are computed before the first change; they stand behind the row. */
@@ -297,6 +309,25 @@ mark_used(const PlanExpr *e, Source *source)
         mark_used(e->arg[i], source);
 }
 
+/* The columns that keys, WHERE and ORDER BY read; false: a subquery may read any. */
+static bool
+mark_scanned(const Change *change, Source *source)
+{
+    const ExprList *where = &change->core->where;
+    for (u32 i = 0; i < change->keys.count; i++)
+        mark_used(change->keys.items[i], source);
+    for (u32 i = 0; i < where->count; i++) {
+        if (plan__has_sub(where->items[i])) return false;
+        mark_used(where->items[i], source);
+    }
+    for (u32 i = 0; i < change->query->order_count; i++) {
+        const PlanExpr *e = change->query->order[i].expr;
+        if (plan__has_sub(e)) return false;
+        mark_used(e, source);
+    }
+    return true;
+}
+
 /* FROM may have the target again, by another name. */
 static bool
 target_once(Binder *b, const Core *core)
@@ -328,7 +359,7 @@ plan__update(Binder *b, const AstUpdate *ast)
     write->conflict = plan__conflict(b, (u8)ast->conflict);
     bool good = plan__bind_sets(b, &target, &ast->sets, &sets) &&
                 bind__conjuncts(b, ast->where, &change.core->where, 0) &&
-                change_on(b, &change, ast->from);
+                change_on(b, &change, ast->from) && change_order(b, &change, &target, ast->order);
     bind__scope_pop(b);
     if (!good) return false;
     write->set_count = sets.count;
@@ -340,17 +371,9 @@ plan__update(Binder *b, const AstUpdate *ast)
     u8 *used = target.source->used;
     target.source->used = BIND_ARRAY(b, u8, target.table->column_count + 1u);
     if (target.source->used == NULL) return false;
-    for (u32 k = 0; k < change.core->where.count; k++) {
-        const PlanExpr *term = change.core->where.items[k];
-        if (plan__has_sub(term)) {
-            memcpy(target.source->used, used, target.table->column_count + 1u);
-            break;
-        }
-        mark_used(term, target.source);
-    }
-    for (u32 i = 0; change.core->source_count > 1 && i <= target.table->column_count; i++)
-        target.source->used[i] |= used[i];
     bool computed = change.core->source_count > 1;
+    if (computed || !mark_scanned(&change, target.source))
+        memcpy(target.source->used, used, target.table->column_count + 1u);
     write->source = change_source(b, &change, &target, &join, computed ? &sets : NULL);
     if (write->source == NULL || !set_exprs(b, &target, &sets, computed)) return false;
     if (!plan__target_table_parts(b, &target)) return false;
@@ -373,7 +396,8 @@ plan__delete(Binder *b, const AstDelete *ast)
     Change change = {0};
     if (!plan__target_init(b, &target, table, &ast->target, WRITE_DELETE)) return false;
     if (!change_begin(b, &change, &target, NULL)) return false;
-    bool good = bind__conjuncts(b, ast->where, &change.core->where, 0);
+    bool good = bind__conjuncts(b, ast->where, &change.core->where, 0) &&
+                change_order(b, &change, &target, ast->order);
     bind__scope_pop(b);
     if (!good) return false;
     PlanWrite *write = target.write;
@@ -386,7 +410,7 @@ plan__delete(Binder *b, const AstDelete *ast)
     if (!plan__returning(b, &target, &ast->returning)) return false;
     if (!plan__foreign_keys(b, &target) || !plan__triggers(b, &target, table)) return false;
     write->collect = must_collect(&target, &change, NULL);
-    write->truncate = ast->where == NULL && ast->returning.count == 0 &&
+    write->truncate = ast->where == NULL && ast->order == NULL && ast->returning.count == 0 &&
                       write->trigger_count == 0 && write->foreign_child_count == 0 && !ignore &&
                       !table->is_view && write->foreign_key_count == 0;
     return sort_targets(b, &target);

@@ -104,10 +104,13 @@ plan__host_change(Binder *b, Core *core, Target *target, const SetList *sets,
     }
     if (bind__column(b, source, key, (Span){0, 0}) == NULL) return false;
     Layout *layout = NULL;
-    write->source = plan__join(b, core, &join, NULL, &layout);
+    plan__order_wanted(b, core->query, &join);
+    PlanNode *rows = plan__join(b, core, &join, NULL, &layout);
+    if (rows == NULL) return false;
+    Env env = {.layout = layout};
+    write->source = plan__order_rows(b, core->query, rows, &join, &env);
     if (write->source == NULL) return false;
     write->collect = true;
-    Env env = {.layout = layout};
     if (!make_args(b, write, update ? table->column_count + 2u : 1)) return false;
     write->host_arg[0] = column_arg(b, target, NULL, key, &env);
     if (update) write->host_arg[1] = column_arg(b, target, sets, key, &env);
