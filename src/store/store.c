@@ -109,6 +109,31 @@ store__tree_empty(Store *store, Tree *tree)
     buf_free(&going.refs);
 }
 
+/* ---- what exists once per process ---- */
+
+static Err
+root_create(RtProcess *process, void **root_out)
+{
+    (void)process;
+    *root_out = MEM_NEW(StoreRoot);
+    return *root_out == NULL ? ERR_NOMEM : OK;
+}
+
+static void
+root_destroy(void *root)
+{
+    pool_spare_free((PoolFile *)rt_load_relaxed(&((StoreRoot *)root)->spare));
+    mem_free(root);
+}
+
+StoreRoot *
+store__root(void)
+{
+    void *root;
+    Err err = rt_process_root(RT_SLOT_STORE, root_create, root_destroy, &root);
+    return err == OK ? (StoreRoot *)root : NULL;
+}
+
 /* ---- pages ---- */
 
 #define PAGE_ID_END U32_MAX
@@ -231,14 +256,27 @@ store__pages_open(Store *store, u32 page_bytes, u32 frames, const PoolClient *cl
     store->page_bytes = page_bytes;
     store->entry_bytes_max = node_entry_bytes_max(page_bytes);
     store->btree_pages = *pages;
-    Err err = pool_create(page_bytes, frames, &store->pool);
+    StoreRoot *root = store__root();
+    PoolFile *spare = root == NULL ? NULL : (PoolFile *)rt_exchange(&root->spare, NULL);
+    if (spare != NULL && !pool_renew(spare, page_bytes, frames, client)) {
+        pool_spare_free(spare);
+        spare = NULL;
+    }
+    Err err = OK;
+    if (spare != NULL) {
+        store->pages_file = spare;
+        store->pool = pool_of_file(spare);
+    } else {
+        err = pool_create(page_bytes, frames, &store->pool);
+    }
     if (err == OK) {
         pool_set_account(store->pool, &store->account, !store->in_memory);
         store->evictor = (RtEvictor){
             .account = &store->account, .give = pool_give_back, .arg = store->pool};
         rt_process_evictor_add(store->process, &store->evictor);
     }
-    return err == OK ? pool_file_open(store->pool, client, &store->pages_file) : err;
+    if (err != OK || spare != NULL) return err;
+    return pool_file_open(store->pool, client, &store->pages_file);
 }
 
 static Err
@@ -256,9 +294,15 @@ static void
 pages_close(Store *store)
 {
     rt_process_evictor_remove(store->process, &store->evictor);
-    pool_file_close(store->pages_file);
-    pool_free(store->pool);
     mem_free(store->pages.free);
+    if (store->pages_file == NULL) {
+        pool_free(store->pool);
+        return;
+    }
+    PoolFile *spare = pool_retire(store->pages_file);
+    StoreRoot *root = store__root();
+    if (spare != NULL && root != NULL) spare = (PoolFile *)rt_exchange(&root->spare, (void *)spare);
+    pool_spare_free(spare); /* The one before. */
 }
 
 static void
@@ -411,20 +455,6 @@ open_memory(RtProcess *process, const char *path, const StoreOptions *options, S
 
 /* ---- the registry ---- */
 
-static Err
-root_create(RtProcess *process, void **root_out)
-{
-    (void)process;
-    *root_out = MEM_NEW(StoreRoot);
-    return *root_out == NULL ? ERR_NOMEM : OK;
-}
-
-static void
-root_destroy(void *root)
-{
-    mem_free(root);
-}
-
 static Store *
 registry_find(StoreRoot *root, const char *path, bool in_memory)
 {
@@ -486,10 +516,9 @@ store_open(RtProcess *process, const char *path, const StoreOptions *options, St
         return err == OK ? OK : err_set(msg, err, "out of memory");
     }
     if (path == NULL || path[0] == 0) return err_set(msg, ERR_CANTOPEN, "no file name");
-    void *root;
-    Err err = rt_process_root(RT_SLOT_STORE, root_create, root_destroy, &root);
-    if (err != OK) return err_set(msg, err, "out of memory");
-    StoreRoot *stores = (StoreRoot *)root;
+    StoreRoot *stores = store__root();
+    if (stores == NULL) return err_set(msg, ERR_NOMEM, "out of memory");
+    Err err = OK;
     char *real = NULL;
     if (!options->in_memory) {
         err = rt_path_real(path, &real, msg);

@@ -8,4 +8,8 @@
 typedef struct StoreRoot {
     RtMutex mutex; /* Guards the list and the reference counts; held through open and close. */
     Store *stores;
+    RtPtr spare; /* PoolFile, retired; NULL: none. */
 } StoreRoot;
+
+/* The root of the process; NULL: out of memory. */
+StoreRoot *store__root(void);

@@ -162,6 +162,12 @@ ckpt_reader_open(Ckpt *ckpt, CkptReader **reader_out, ErrMsg *msg)
 {
     *reader_out = MEM_NEW(CkptReader);
     if (*reader_out == NULL) return err_set(msg, ERR_NOMEM, "out of memory");
+    /* At an opening it has just been read and checked. */
+    if (ckpt->description.page != NULL) {
+        **reader_out = ckpt->description;
+        ckpt->description = (CkptReader){0};
+        return OK;
+    }
     Err err = chain_open(*reader_out, ckpt, ckpt->super.description, NULL, msg);
     if (err != OK) {
         ckpt_reader_close(*reader_out);

@@ -464,6 +464,13 @@ claim(Ckpt *ckpt, u32 slot, ErrMsg *msg)
                    rt_file_name(ckpt->file), slot);
 }
 
+static bool
+are_zeros(const u64 *words, u32 count)
+{
+    return count == 0 ||
+           (words[0] == 0 && memcmp(words, words + 1, (count - 1) * sizeof(u64)) == 0);
+}
+
 /* Read the chunk of the map that its directory puts at `entry`. */
 static Err
 chunk_load(Ckpt *ckpt, u32 number, u64 entry, u8 *page, ErrMsg *msg)
@@ -481,13 +488,16 @@ chunk_load(Ckpt *ckpt, u32 number, u64 entry, u8 *page, ErrMsg *msg)
     }
     chunk->disk = entry;
     memcpy(chunk->entries, page + sizeof(head), ckpt->map.per_chunk * sizeof(u64));
-    for (u32 i = 0; i < ckpt->map.per_chunk && err == OK; i++) {
+    /* Those of pages; behind them there are zeros only, as before page 1. */
+    u32 first = number * ckpt->map.per_chunk;
+    u32 pages = ckpt->pages_end > first ? ckpt->pages_end - first : 0;
+    pages = MIN_OF(pages, ckpt->map.per_chunk);
+    for (u32 i = 0; i < pages && err == OK; i++) {
         if (chunk->entries[i] == 0) continue;
-        u32 page_id = number * ckpt->map.per_chunk + i;
-        bool fits = page_id > 0 && page_id < ckpt->pages_end;
-        err = claim(ckpt, fits ? map_slot(chunk->entries[i]) : SLOT_NONE, msg);
+        err = claim(ckpt, first + i > 0 ? map_slot(chunk->entries[i]) : SLOT_NONE, msg);
     }
-    return err;
+    if (err != OK || are_zeros(chunk->entries + pages, ckpt->map.per_chunk - pages)) return err;
+    return claim(ckpt, SLOT_NONE, msg);
 }
 
 static Err
@@ -521,6 +531,12 @@ description_claim(Ckpt *ckpt, ErrMsg *msg)
     CkptReader reader;
     Err err = chain_open(&reader, ckpt, ckpt->super.description, &ckpt->chains, msg);
     if (err == OK) err = chain_skip(&reader, msg);
+    if (err == OK && reader.index == 1) {
+        /* One page: who opens the file reads it from here. */
+        reader.slots = NULL;
+        ckpt->description = reader;
+        return OK;
+    }
     mem_free(reader.page);
     return err;
 }
@@ -576,6 +592,7 @@ ckpt_free(Ckpt *ckpt)
     page_map_free(&ckpt->map);
     mem_free(ckpt->ids_free);
     mem_free(ckpt->chains.slots);
+    mem_free(ckpt->description.page);
     mem_free(ckpt);
 }
 

@@ -21,6 +21,16 @@ typedef struct SlotList {
     u32 count, room;
 } SlotList;
 
+struct CkptReader {
+    Ckpt *ckpt;
+    u64 epoch;
+    u64 next; /* Place of the page after this one. */
+    u32 index;
+    u32 at, end;
+    u8 *page;
+    SlotList *slots; /* NULL: not wanted. */
+};
+
 struct Ckpt {
     RtFile *file;
     PoolFile *pool_file;
@@ -43,7 +53,8 @@ struct Ckpt {
 
     RtMutex run_mutex; /* One checkpoint at a time; the superblock. */
     Super super;
-    SlotList chains; /* Of the last complete checkpoint: directory and description. */
+    CkptReader description; /* Of one page, read at the opening; without a page: there is none. */
+    SlotList chains;        /* Of the last complete checkpoint: directory and description. */
     RtU64 pages_written, chunks_written;
     u32 copies_max;
 
@@ -117,15 +128,6 @@ MUST_CHECK Err chain_start(CkptStream *stream, Ckpt *ckpt, u64 epoch, SlotList *
 MUST_CHECK Err chain_finish(CkptStream *stream, u64 *first_out, ErrMsg *msg);
 void chain_free(CkptStream *stream);
 
-struct CkptReader {
-    Ckpt *ckpt;
-    u64 epoch;
-    u64 next; /* Place of the page after this one. */
-    u32 index;
-    u32 at, end;
-    u8 *page;
-    SlotList *slots; /* NULL: not wanted. */
-};
 /* Read a chain from its place on.  [parks] */
 MUST_CHECK Err chain_open(CkptReader *reader, Ckpt *ckpt, u64 first, SlotList *slots, ErrMsg *msg);
 MUST_CHECK Err chain_get(CkptReader *reader, void *bytes, size_t count, ErrMsg *msg);

@@ -36,22 +36,28 @@ Err
 super_read(RtFile *file, Super *super_out, bool *found_out, bool *ours_out, ErrMsg *msg)
 {
     *found_out = *ours_out = false;
-    for (u32 copy = 0; copy < 4; copy++) {
+    /* All copies in one call. */
+    size_t wanted = 3 * (size_t)SUPER_COPY_BYTES + sizeof(Super), got = 0;
+    u8 *bytes = (u8 *)mem_alloc(wanted);
+    if (bytes == NULL) return err_set(msg, ERR_NOMEM, "out of memory");
+    Err err = rt_file_read(file, 0, bytes, wanted, &got, msg);
+    for (u32 copy = 0; copy < 4 && err == OK; copy++) {
         Super super;
-        size_t got;
-        Err err = rt_file_read(file, copy * (u64)SUPER_COPY_BYTES, &super, sizeof(super), &got,
-                               msg);
-        if (err != OK) return err;
-        if (got < sizeof(super) || super.magic != SUPER_MAGIC) continue;
+        size_t at = copy * (size_t)SUPER_COPY_BYTES;
+        if (at + sizeof(super) > got) break;
+        memcpy(&super, bytes + at, sizeof(super));
+        if (super.magic != SUPER_MAGIC) continue;
         *ours_out = true;
         if (super.version != SUPER_VERSION) {
-            return err_set(msg, ERR_VERSION, "%s: file format %u is not known", rt_file_name(file),
-                           super.version);
+            err = err_set(msg, ERR_VERSION, "%s: file format %u is not known", rt_file_name(file),
+                          super.version);
+            break;
         }
         if (!is_sound(&super, copy)) continue;
         if (*found_out && super.sequence <= super_out->sequence) continue;
         *super_out = super;
         *found_out = true;
     }
-    return OK;
+    mem_free(bytes);
+    return err;
 }

@@ -104,6 +104,20 @@ cold_push(Pool *pool, u32 frame)
 }
 
 void
+pool__frames_cold(Pool *pool)
+{
+    rt_latch_acquire(&pool->sweep_latch);
+    for (u32 frame = free_pop(pool); frame != POOL_FRAME_NONE; frame = free_pop(pool))
+        cold_push(pool, frame);
+    ASSERT(pool->cold_count == pool->frames_made);
+    u64 bytes = (u64)pool->charged << pool->page_shift;
+    pool->charged = pool->hand = 0;
+    rt_latch_release(&pool->sweep_latch);
+    if (pool->account != NULL) mem_account_release(pool->account, bytes);
+    pool->account = NULL;
+}
+
+void
 pool__frame_give(Pool *pool, u32 frame)
 {
     rt_latch_acquire(&pool->sweep_latch);

@@ -34,6 +34,9 @@ grown(RtPtr *slot, size_t bytes)
 Err
 pool__entry_make(PoolFile *file, u32 page_id, PageEntry **entry_out)
 {
+    u32 top = rt_load_relaxed(&file->top);
+    while (page_id > top && !rt_cas_weak(&file->top, &top, page_id)) {
+    }
     *entry_out = pool__entry(file, page_id);
     if (*entry_out != NULL) return OK;
     u32 chunk_no = page_id >> POOL_ENTRIES_SHIFT;
@@ -66,17 +69,30 @@ pool_file_page_bytes(const PoolFile *file)
     return file->pool->page_bytes;
 }
 
+/* The first `count` pages of a chunk go. */
 static void
-chunk_close(PoolFile *file, PageEntry *chunk)
+chunk_empty(PoolFile *file, PageEntry *chunk, u32 count)
 {
-    for (u32 i = 0; chunk != NULL && i < POOL_ENTRIES; i++) {
+    for (u32 i = 0; i < count; i++) {
         u64 word = rt_load_acquire(&chunk[i].word);
         ASSERT((word & (PAGE_LATCHED | PAGE_SHARED)) == 0);
         if ((word & PAGE_STATE) == PAGE_RESIDENT) {
             pool__frame_give(file->pool, rt_load_relaxed(&chunk[i].frame));
         }
     }
-    mem_free(chunk);
+    memset((void *)chunk, 0, count * sizeof(*chunk));
+}
+
+void
+pool__file_empty(PoolFile *file)
+{
+    u64 end = (u64)rt_load_relaxed(&file->top) + 1;
+    for (u64 at = 0; at < end; at += POOL_ENTRIES) {
+        u32 count = (u32)MIN_OF(end - at, (u64)POOL_ENTRIES);
+        PageEntry *chunk = pool__entry(file, (u32)at);
+        if (chunk != NULL) chunk_empty(file, chunk, count);
+    }
+    rt_store_relaxed(&file->top, 0);
 }
 
 void
@@ -84,10 +100,12 @@ pool_file_close(PoolFile *file)
 {
     if (file == NULL) return;
     pool__file_leave(file);
-    for (u32 i = 0; i < POOL_SHELF; i++) {
+    u32 shelves = (rt_load_relaxed(&file->top) >> POOL_ENTRIES_SHIFT >> POOL_SHELF_SHIFT) + 1;
+    pool__file_empty(file);
+    for (u32 i = 0; i < shelves; i++) {
         PoolShelf *shelf = (PoolShelf *)rt_load_relaxed(&file->shelves[i]);
         for (u32 k = 0; shelf != NULL && k < POOL_SHELF; k++) {
-            chunk_close(file, (PageEntry *)rt_load_relaxed(&shelf->chunks[k]));
+            mem_free(rt_load_relaxed(&shelf->chunks[k]));
         }
         mem_free(shelf);
     }

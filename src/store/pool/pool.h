@@ -97,6 +97,18 @@ MUST_CHECK Err pool_file_open(Pool *pool, const PoolClient *client, PoolFile **f
 /* Drop all its pages, dirty or not; nobody else uses the file.  NULL is allowed. */
 void pool_file_close(PoolFile *file);
 u32 pool_file_page_bytes(const PoolFile *file);
+Pool *pool_of_file(const PoolFile *file);
+
+/*
+ * Close a file and its pool, which has no other; nobody else uses either.  A small pool is not
+ * freed but returned without pages, charged to nobody: pool_renew() makes it and its file as good
+ * as new, or says that it is of another kind.  Pools come back with what their frames last held.
+ */
+PoolFile *pool_retire(PoolFile *file);
+MUST_CHECK bool
+pool_renew(PoolFile *spare, u32 page_bytes, u32 frames_max, const PoolClient *client);
+/* The file and its pool.  NULL is allowed. */
+void pool_spare_free(PoolFile *spare);
 /* Say that pages up to page_id may exist on disk (they become EVICTED if they are NONE). */
 MUST_CHECK Err pool_file_adopt(PoolFile *file, u32 page_id);
 

@@ -45,6 +45,7 @@ struct PoolFile {
     RtMutex grow_mutex;
     u32 sweepers; /* Tasks that evict a page of this file; sweep latch. */
     bool closing; /* The hand passes by; sweep latch. */
+    RtU32 top;    /* Highest page number that has been asked for an entry. */
     RtPtr shelves[POOL_SHELF];
 };
 
@@ -90,6 +91,11 @@ MUST_CHECK Err pool__frame_take(Pool *pool, u32 *frame_out);
 void pool__frame_give(Pool *pool, u32 frame);
 /* The frame holds this page now: the sweep may find it. */
 void pool__frame_own(Pool *pool, u32 frame, PoolFile *file, u32 page_id);
+
+/* All pages of the file go, and their frames are free; nobody else uses it. */
+void pool__file_empty(PoolFile *file);
+/* All frames are free: they become cold ones, and nothing is charged any more. */
+void pool__frames_cold(Pool *pool);
 
 /* Keep the hand away from the file, and wait until who evicts from it has done. */
 void pool__file_leave(PoolFile *file);

@@ -306,10 +306,10 @@ static void
 undoing_without_a_disk_ends_the_writing(void **state)
 {
     (void)state;
-    u64 blocks = mem_live_blocks();
+    u64 blocks = kit_live_blocks();
     undo_without_disk(false);
     undo_without_disk(true);
-    assert_int_equal(mem_live_blocks(), blocks);
+    assert_int_equal(kit_live_blocks(), blocks);
 }
 
 /* Opened clean, read and closed: no call that writes or syncs is made, so none can fail. */

@@ -500,11 +500,11 @@ static void
 in_memory(void **state)
 {
     (void)state;
-    u64 blocks = mem_live_blocks();
+    u64 blocks = kit_live_blocks();
     for (u64 seed = 1; seed <= seeds_wanted(60); seed++) {
         run_seed(seed, false, 3000);
     }
-    assert_int_equal(mem_live_blocks(), blocks);
+    assert_int_equal(kit_live_blocks(), blocks);
 }
 
 static void

@@ -312,6 +312,69 @@ works_when_others_have_all(void **state)
     disk_end(disk);
 }
 
+/* Pages 1 to `pages` are made, full of a number; every third is dropped again. */
+static void
+use_pages(PoolFile *file, u32 pages)
+{
+    for (u32 i = 1; i <= pages; i++) {
+        PageView view;
+        assert_int_equal(pool_make(file, i, &view), OK);
+        for (u32 k = 0; k < WORDS; k++)
+            assert_true(load_u64(view.bytes + 8 * k) == 0);
+        fill(view.bytes, i | 1);
+        if (i % 3 == 0) {
+            pool_drop(&view);
+        } else {
+            pool_unlatch(&view, true, true);
+        }
+    }
+}
+
+/* A small pool is used again: charged to nobody in between, and then as a new one. */
+static void
+a_retired_pool_is_as_good_as_new(void **state)
+{
+    (void)state;
+    u64 blocks = mem_live_blocks();
+    Disk *disk = disk_new(PAGE_BYTES, 5);
+    PoolClient client = client_of(disk);
+    MemAccount first = {.name = "database"}, second = {.name = "database"};
+    PoolStats stats;
+    Pool *pool;
+    PoolFile *file;
+    PageView view;
+    assert_int_equal(pool_create(PAGE_BYTES, 180, &pool), OK);
+    pool_set_account(pool, &first, true);
+    assert_int_equal(pool_file_open(pool, &client, &file), OK);
+    use_pages(file, 100);
+    assert_true(first.used_bytes > 0);
+    assert_ptr_equal(pool_retire(file), file);
+    assert_int_equal(first.used_bytes, 0);
+
+    assert_false(pool_renew(file, 2 * PAGE_BYTES, 180, &client));
+    assert_false(pool_renew(file, PAGE_BYTES, 181, &client));
+    assert_true(pool_renew(file, PAGE_BYTES, 180, &client));
+    assert_ptr_equal(pool_of_file(file), pool);
+    pool_set_account(pool, &second, false);
+    pool_stats(pool, &stats);
+    assert_int_equal(stats.frames_charged, 0);
+    assert_int_equal(stats.frames_free, stats.frames);
+    assert_int_equal(stats.loads + stats.evictions + stats.writes + stats.sweeps, 0);
+    for (u32 i = 1; i <= 100; i++)
+        assert_int_equal(pool_view(file, i, false, &view), ERR_NOTFOUND);
+    use_pages(file, PAGES); /* More than there are frames: the hand finds its way. */
+    for (u32 i = 1; i <= PAGES; i++) {
+        if (i % 3 == 0) continue;
+        assert_int_equal(pool_view(file, i, false, &view), OK);
+        assert_int_equal(load_u64(view.bytes), i | 1);
+        assert_true(pool_view_end(&view));
+    }
+    assert_null(pool_retire(file)); /* It has become too large to be kept. */
+    assert_int_equal(first.used_bytes + second.used_bytes, 0);
+    disk_end(disk);
+    assert_int_equal(mem_live_blocks(), blocks);
+}
+
 int
 main(void)
 {
@@ -321,6 +384,7 @@ main(void)
         cmocka_unit_test(a_scan_does_not_flush_what_is_hot),
         cmocka_unit_test(gives_way_to_others),
         cmocka_unit_test(works_when_others_have_all),
+        cmocka_unit_test(a_retired_pool_is_as_good_as_new),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -271,12 +271,12 @@ no_cycles(void **state)
     const char *wanted = getenv("STORE_SEEDS");
     u64 seeds = wanted == NULL ? 1500 : strtoull(wanted, NULL, 10);
     u32 committed = 0;
-    u64 blocks = mem_live_blocks();
+    u64 blocks = kit_live_blocks();
     for (u64 seed = 1; seed <= seeds; seed++) {
         if (play_game(seed, STORE_SERIALIZABLE, &committed)) fail_msg("cycle, seed %u", (u32)seed);
     }
     assert_true(committed > seeds * TXNS / 3); /* It lets enough through. */
-    assert_int_equal(mem_live_blocks(), blocks);
+    assert_int_equal(kit_live_blocks(), blocks);
 }
 
 /* Each of the rules switched off: cycles appear. */
