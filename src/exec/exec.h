@@ -124,6 +124,15 @@ const ErrMsg *exec_error(const Exec *exec);
 typedef enum ExecUndo { EXEC_UNDO_STATEMENT, EXEC_UNDO_NOTHING, EXEC_UNDO_TRANSACTION } ExecUndo;
 ExecUndo exec_error_undo(const Exec *exec);
 
+/*
+ * A write that puts one row into one tree or changes nothing, and calls nothing of the host:
+ * whoever begins it needs no mark to undo it to, if it fails.  If the run needs more than that
+ * after all, it takes a mark itself, before it writes.
+ */
+bool exec_writes_at_once(const Exec *exec);
+/* Has the present run done so?  Then its change goes with the transaction only. */
+bool exec_wrote_at_once(const Exec *exec);
+
 /* Counters of the present run. */
 i64 exec_rows_changed(const Exec *exec);                /* As changes() counts. */
 i64 exec_rows_changed_total(const Exec *exec);          /* With triggers and FK actions. */

@@ -160,6 +160,7 @@ struct ExecWrite {
     Cell *extra_row;   /* Old row and extra cells: what SET expressions read. */
     u8 direct;         /* WriteDirect */
     bool plain;
+    bool at_once;    /* ... and one write of one tree, with no mark. */
     u16 *set_stored; /* A plain UPDATE: positions in the record of what it sets. */
     u32 value_count;
     bool value_simple; /* Parameters and constants alone. */
@@ -180,6 +181,7 @@ struct ExecWrite {
 
     /* The present run. */
     bool running;
+    bool wrote_at_once;
     bool use_collected;
     SpoolReader collected_reader; /* Without any source: its number alone. */
     u8 state;

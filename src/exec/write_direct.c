@@ -218,7 +218,7 @@ insert_plain(ExecWrite *w, const Cell *source, bool *done_out)
     if (err != OK) return err;
     i32 clash;
     bool newer;
-    w->row_mark = store_txn_mark(w->txn);
+    w->row_mark = w->at_once ? store_txn_place(w->txn) : store_txn_mark(w->txn);
     err = write__apply(w, &clash, &newer);
     if (err != OK || clash != WRITE_CLASH_NONE) {
         w->last_known = false;
@@ -328,6 +328,8 @@ Err
 write__plain_open(ExecWrite *w)
 {
     w->plain = has_short_way(w);
+    w->at_once = w->plain && w->exec->plan->klass != PLAN_VOLATILE &&
+                 (w->plan->kind != WRITE_INSERT || w->index_count == 0);
     return w->plain && w->plan->kind == WRITE_UPDATE ? list_stored(w) : OK;
 }
 

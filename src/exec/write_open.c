@@ -386,7 +386,7 @@ exec__write_reset(Exec *exec)
 {
     ExecWrite *w = exec->write;
     if (w == NULL) return;
-    w->running = false;
+    w->running = w->wrote_at_once = false;
     w->fire.active = false;
     w->caller = NULL;
     if (!w->use_collected) return;
@@ -394,6 +394,18 @@ exec__write_reset(Exec *exec)
     exec__spool_close(exec, &w->collected_reader);
     exec__spool_clear(exec, &w->collected);
     if (w->joins) exec__sorter_start(&w->targets, U64_MAX);
+}
+
+bool
+exec_writes_at_once(const Exec *exec)
+{
+    return exec->write != NULL && exec->write->at_once;
+}
+
+bool
+exec_wrote_at_once(const Exec *exec)
+{
+    return exec->write != NULL && exec->write->wrote_at_once;
 }
 
 static void

@@ -34,13 +34,7 @@ last_rowid(ExecWrite *w, bool *found_out, i64 *rowid_out)
         store_cursor_rebind(w->last, w->txn, w->table->tree);
     }
     w->last_bound = true;
-    u64 rests_on = store_txn_rests_on(w->txn);
     if (err == OK) err = store_cursor_seek(w->last, STORE_SEEK_LAST, SLICE_NONE, found_out);
-    /* With many writers the last row is only where numbers begin: none of it is told, and the next
-       insert of each would wait for the commit of the one before. */
-    if (w->exec->env->multi_writers && w->plan->sequence == NULL) {
-        store_txn_rests_on_again(w->txn, rests_on);
-    }
     if (err != OK) return exec__fail_store(w->exec, err, w->txn);
     if (*found_out) *rowid_out = table_key_rowid(store_cursor_key(w->last));
     return OK;
@@ -198,9 +192,21 @@ write__sequence_save(ExecWrite *w)
 
 /* ---- the rule ---- */
 
+/* Many writers, no AUTOINCREMENT: the tree counts. */
+static Err
+allocate_counted(ExecWrite *w, i64 *rowid_out)
+{
+    Err err = store_tree_next_key(w->txn, w->table->tree, rowid_out);
+    if (err == ERR_FULL) return random_rowid(w, rowid_out);
+    return err == OK ? OK : exec__fail_store(w->exec, err, w->txn);
+}
+
 static Err
 allocate(ExecWrite *w, i64 *rowid_out)
 {
+    if (w->exec->env->multi_writers && w->plan->sequence == NULL) {
+        return allocate_counted(w, rowid_out);
+    }
     bool found = false;
     i64 last = 0;
     Err err = last_rowid(w, &found, &last);

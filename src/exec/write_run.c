@@ -667,10 +667,13 @@ exec__write_run(Exec *exec)
     root->fire.active = false;
     exec->undo = EXEC_UNDO_STATEMENT;
     Err err = OK;
+    root->wrote_at_once = false;
     if (root->plain) {
         bool done;
         err = write__plain_run(root, &done);
+        root->wrote_at_once = root->at_once && done && root->rows > 0;
         if (err != OK || done) return err;
+        if (root->at_once) (void)store_txn_mark(exec__txn(exec, root->table));
     }
     while (top != NULL) {
         ExecWrite *call = NULL;

@@ -64,17 +64,11 @@ crowd__enter(Stmt *stmt)
     Err err = session->db[at].txn == NULL ? session__begin_on(session, at) : OK;
     if (err != OK) return err;
     StoreTxn *txn = session->db[at].txn;
-    u64 lock_no = text_hash(stmt) | LOCK_BIT;
-    store_txn_set_wait(txn, 0);
-    err = store_txn_lock_schema(txn, lock_no, true);
-    store_txn_set_wait(txn, session->options.busy_timeout_ns);
-    if (err == OK) {
-        rt_store_relaxed(runs, (u8)(left - 1)); /* Another's count may be lost: no matter. */
-    } else if (err == ERR_BUSY || err == ERR_LOCKED) {
-        rt_store_relaxed(runs, (u8)CALM);
-        err = store_txn_lock_schema(txn, lock_no, true);
-    }
+    bool waited;
+    err = store_txn_take_turn(txn, text_hash(stmt) | LOCK_BIT, &waited);
     if (err != OK) return session__store_error(session, at, err);
+    /* Another's count may be lost: no matter. */
+    rt_store_relaxed(runs, (u8)(waited ? CALM : left - 1u));
     stmt->in_crowd = true;
     return session__restart(session);
 }

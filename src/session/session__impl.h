@@ -204,7 +204,8 @@ struct Stmt {
     bool reads_nothing;  /* Of any database: needs no transaction. */
     bool host_savepoint; /* The virtual tables hold a savepoint for it. */
     bool shown;          /* This run has given a row. */
-    bool marked;         /* A write: `mark` is of this run. */
+    bool marked;         /* A write: `mark` is of this run, */
+    bool at_once;        /* and only a place: the run is one write or none. */
     bool is_whole_text;  /* `sql` is all that prepare was given. */
     bool may_queue;      /* This run could take its place in a queue (crowd.c), */
     bool in_crowd;       /* and did. */
@@ -320,6 +321,10 @@ bool session__has_work_at_end(const Session *session);
    before it is stepped to its end. */
 void session__drop_snapshots(Session *session);
 void session__marks(Session *session, StoreMark *mark_out);
+/* Where they would be, for who undoes to them only if it has written nothing. */
+void session__places(Session *session, StoreMark *place_out);
+/* No statement that writes runs: only savepoints are undone to. */
+void session__drop_marks(Session *session);
 void session__undo_to(Session *session, const StoreMark *mark);
 /* May the statement that just failed with ERR_BUSY_SNAPSHOT be run again on a fresh snapshot? */
 bool session__may_restart(const Session *session);

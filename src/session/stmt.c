@@ -504,7 +504,14 @@ start_planned(Stmt *stmt)
     }
     if (err == OK && UNLIKELY(stmt->exec == NULL)) err = open_run(stmt);
     if (err != OK) return err;
-    if (stmt->is_write) session__marks(session, stmt->mark);
+    if (stmt->is_write) {
+        stmt->at_once = exec_writes_at_once(stmt->exec);
+        if (stmt->at_once) {
+            session__places(session, stmt->mark);
+        } else {
+            session__marks(session, stmt->mark);
+        }
+    }
     stmt->marked = true;
     err = begin_host_savepoint(stmt);
     if (err != OK) return err;
@@ -568,6 +575,9 @@ undo_failed(Stmt *stmt, Err err)
     /* One that failed before it could begin has nothing to undo. */
     bool began = stmt->is_write && stmt->marked;
     if (began && undo == EXEC_UNDO_STATEMENT) session__undo_to(session, stmt->mark);
+    /* What was written without a mark, and must not be shown now, cannot be had back alone: the log
+       has failed, and the transaction can come to nothing else. */
+    if (began && exec_wrote_at_once(stmt->exec)) undo = EXEC_UNDO_TRANSACTION;
     if (undo == EXEC_UNDO_TRANSACTION && stmt->is_write) {
         session__rollback(session);
     } else if (is_lost && session->in_transaction) {
@@ -615,6 +625,7 @@ finish_planned(Stmt *stmt, Err err)
     set_ended(stmt, err == OK ? STMT_DONE : STMT_FAILED);
     if (stmt->is_write && session->in_transaction) {
         session->has_written = session->has_written || session_in_write_transaction(session);
+        if (!stmt->at_once && session->running_writes == 0) session__drop_marks(session);
     }
     Err end = session__autocommit_end(session, keeps);
     if (err != OK) {

@@ -470,6 +470,26 @@ session__marks(Session *session, StoreMark *mark_out)
 }
 
 void
+session__places(Session *session, StoreMark *place_out)
+{
+    for (u32 i = 0; i < session->db_count; i++) {
+        StoreTxn *txn = session->db[i].txn;
+        place_out[i] = txn == NULL ? 0 : store_txn_place(txn);
+    }
+}
+
+void
+session__drop_marks(Session *session)
+{
+    const Savepoint *last = session->savepoint + session->savepoint_count - 1;
+    for (u32 i = 0; i < session->db_count; i++) {
+        StoreTxn *txn = session->db[i].txn;
+        StoreMark keep = session->savepoint_count == 0 ? 0 : last->mark[i];
+        if (txn != NULL) store_txn_drop_marks(txn, keep);
+    }
+}
+
+void
 session__undo_to(Session *session, const StoreMark *mark)
 {
     session->write_no++;

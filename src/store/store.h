@@ -138,10 +138,6 @@ bool store_txn_has_written(const StoreTxn *txn);
 const ErrMsg *store_txn_error(const StoreTxn *txn);
 /* Park until everything this transaction has read or judged is durable.  [parks] */
 MUST_CHECK Err store_txn_wait_shown(StoreTxn *txn);
-/* What store_txn_wait_shown() waits for now, and back to that: what was read in between rests on
-   nothing.  Only for hints that no row is judged by and that say nothing of other rows. */
-u64 store_txn_rests_on(const StoreTxn *txn);
-void store_txn_rests_on_again(StoreTxn *txn, u64 before);
 /* Does another transaction wait for the end of this one?  Any task, while the transaction lives. */
 bool store_txn_is_waited_for(StoreTxn *txn);
 /* Safe in a signal handler and from any thread: waits of this transaction end with ERR_INTERRUPT
@@ -149,9 +145,15 @@ bool store_txn_is_waited_for(StoreTxn *txn);
 void store_txn_interrupt(StoreTxn *txn);
 void store_txn_clear_interrupt(StoreTxn *txn);
 
-/* Savepoints and statement rollback: a mark is a position in the undo list. */
+/* Savepoints and statement rollback: a mark is a position in the undo list.  What was written
+   before the newest mark can be had back, so a row that is written again behind it keeps another
+   image; marks that nobody will undo to should go. */
 typedef u64 StoreMark;
-StoreMark store_txn_mark(const StoreTxn *txn);
+StoreMark store_txn_mark(StoreTxn *txn);
+/* Where a mark would be: for who undoes to it only if nothing has been written since. */
+StoreMark store_txn_place(const StoreTxn *txn);
+/* Nobody undoes to a mark above `keep` any more (0: to any but the start). */
+void store_txn_drop_marks(StoreTxn *txn, StoreMark keep);
 /* Undo everything written since `mark`.  Cannot fail.  Row locks are kept.  Open cursors of the
    transaction stay usable: they seek again by key.  */
 void store_txn_undo_to(StoreTxn *txn, StoreMark mark);
@@ -166,6 +168,10 @@ MUST_CHECK Err store_txn_take_token(StoreTxn *txn);
 /* Schema locks by number (the caller's choice, e.g. a table's tree id), held to the end.  Waits as
    rows do, in the same wait graph.  [parks] */
 MUST_CHECK Err store_txn_lock_schema(StoreTxn *txn, u64 lock_no, bool exclusive);
+/* Wait for a turn among those that name the same lock (numbers as above): one is woken at a time,
+   and who waits keeps no old version alive.  *waited_out: then the snapshot is a fresh one, and
+   nothing that was read before counts.  For transactions that have not written.  [parks] */
+MUST_CHECK Err store_txn_take_turn(StoreTxn *txn, u64 lock_no, bool *waited_out);
 /* Shared lock on a key that must stay as it is (the parent of a foreign key).  [parks] */
 MUST_CHECK Err store_txn_lock_key(StoreTxn *txn, TreeId tree, Slice key);
 
@@ -178,6 +184,9 @@ MUST_CHECK Err store_tree_drop(StoreTxn *txn, TreeId tree);
 /* A number greater than every number handed out before for `tree` and at least `at_least`;
    never waits for other writers; gaps happen.  For rowids in multi mode. */
 MUST_CHECK Err store_tree_next_number(StoreTxn *txn, TreeId tree, i64 at_least, i64 *number_out);
+/* The same, greater than every key that the tree (of integers) has too, whoever has put it and
+   whether it is committed or not; 1 in an empty one.  ERR_FULL: there is none.  [parks] */
+MUST_CHECK Err store_tree_next_key(StoreTxn *txn, TreeId tree, i64 *number_out);
 
 /* ---- reads ---- */
 

@@ -31,6 +31,13 @@ struct SsiTxn;
 
 /* ---- trees ---- */
 
+/* Is Tree.number at or above every key of a tree of integers? */
+typedef enum TreeNumbering {
+    TREE_NUMBERS_UNKNOWN,
+    TREE_NUMBERS_WATCHED, /* At or above every key that came since. */
+    TREE_NUMBERS_KNOWN
+} TreeNumbering;
+
 typedef struct Tree {
     TreeId id;
     u8 kind; /* StoreTreeKind */
@@ -38,6 +45,7 @@ typedef struct Tree {
     RtU32 gone;         /* Its pages are free; readers find nothing. */
     RtU64 slots;        /* Entries, tombstones too. */
     RtU64 number;       /* Highest number handed out, biased so that 0 is I64_MIN. */
+    RtU32 numbering;    /* TreeNumbering */
     RtU32 key_holds;    /* Holds of its keys in the lock table; changes under the wait latch. */
     RtU64 created_ts;   /* 0 while its creator runs. */
     RtU64 dropped_ts;   /* 0, or when the drop was committed. */
@@ -85,9 +93,9 @@ struct StoreTxn {
     RtU32 interrupted;
     StoreHold *holds;
     ErrMsg error;
-    u64 mark_last; /* The highest mark handed out: writes above it may be overwritten in place. */
-    Buf redo;      /* What goes to the log, from redo_done on. */
-    u64 redo_done; /* Bytes of the redo stream that have gone ahead. */
+    u64 mark_last;     /* The highest mark in use: writes above it may be overwritten in place. */
+    Buf redo;          /* What goes to the log, from redo_done on. */
+    u64 redo_done;     /* Bytes of the redo stream that have gone ahead. */
     size_t redo_taken; /* So many at the start of `redo` have, too: only while pieces go. */
     Buf scratch;       /* A page, to rebuild leaves in. */
     BeforeArena images;
@@ -219,6 +227,15 @@ MUST_CHECK Err store__pages_open(Store *store, u32 page_bytes, u32 frames, const
 /* Free all pages of a tree that nobody needs any more.  Those that cannot be loaded are lost to
    the file until it is checked.  [parks] */
 void store__tree_empty(Store *store, Tree *tree);
+/* The counter of a tree is at least `most`, biased. */
+void store__number_raise(Tree *tree, u64 most);
+/* A key comes into a tree of integers; its leaf is latched. */
+static ALWAYS_INLINE void
+store__number_note(Tree *tree, u64 key)
+{
+    if (LIKELY(rt_load(&tree->numbering) == TREE_NUMBERS_UNKNOWN)) return;
+    if (rt_load_relaxed(&tree->number) < key) store__number_raise(tree, key);
+}
 /* Page ids.  ERR_NOMEM, ERR_LIMIT. */
 MUST_CHECK Err store__page_take(Store *store, u32 *page_id_out);
 void store__page_give(Store *store, u32 page_id);
@@ -271,6 +288,9 @@ txn__writable(StoreTxn *txn)
 }
 /* Leave the live list and enter it with a snapshot of now. */
 void txn__take_fresh_snapshot(StoreTxn *txn);
+/* The same in two steps: between them it reads nothing. */
+void txn__leave_snapshot(StoreTxn *txn);
+void txn__enter_snapshot(StoreTxn *txn);
 
 /* ---- txn/wait.c ---- */
 /*

@@ -211,13 +211,10 @@ store_tree_drop(StoreTxn *txn, TreeId tree_id)
 /* The stored counter is the number with its sign bit flipped, so that it compares unsigned. */
 #define NUMBER_BIAS ((u64)1 << 63)
 
-Err
-store_tree_next_number(StoreTxn *txn, TreeId tree_id, i64 at_least, i64 *number_out)
+/* The next number, at least `wanted`. */
+static Err
+number_take(StoreTxn *txn, Tree *tree, u64 wanted, i64 *number_out)
 {
-    *number_out = 0;
-    Tree *tree = store__tree(txn->store, tree_id);
-    if (tree == NULL) return txn__fail(txn, ERR_MISUSE, "no such tree: %u", tree_id);
-    u64 wanted = (u64)at_least ^ NUMBER_BIAS;
     u64 last = rt_load_relaxed(&tree->number);
     for (;;) {
         if (last == U64_MAX) return txn__fail(txn, ERR_FULL, "database or disk is full");
@@ -227,4 +224,72 @@ store_tree_next_number(StoreTxn *txn, TreeId tree_id, i64 at_least, i64 *number_
             return OK;
         }
     }
+}
+
+Err
+store_tree_next_number(StoreTxn *txn, TreeId tree_id, i64 at_least, i64 *number_out)
+{
+    *number_out = 0;
+    Tree *tree = store__tree(txn->store, tree_id);
+    if (tree == NULL) return txn__fail(txn, ERR_MISUSE, "no such tree: %u", tree_id);
+    return number_take(txn, tree, (u64)at_least ^ NUMBER_BIAS, number_out);
+}
+
+/* No key of the leaf, which is the last one, is above *most_out. */
+static void
+leaf_most(Node node, u64 *most_out)
+{
+    const NodeHead *head = node_head(node);
+    NodeFences fences = node_fences(node);
+    *most_out = NUMBER_BIAS; /* Nothing there: 1 follows. */
+    if (head->count > 0) {
+        *most_out = node_slots(node)[head->count - 1].head;
+    } else if (fences.low.bytes == 8) {
+        *most_out = load_be64(fences.low.p);
+    }
+}
+
+/*
+ * Make sure that the counter is at or above every key.  First those who put keys are told to move
+ * it (store__number_note()), then the last leaf is read: a key that was put without a note is in
+ * it, since who puts one looks at the order with the leaf latched.
+ */
+static Err
+numbers_learn(StoreTxn *txn, Tree *tree)
+{
+    u32 unknown = TREE_NUMBERS_UNKNOWN;
+    (void)rt_cas(&tree->numbering, &unknown, (u32)TREE_NUMBERS_WATCHED);
+    Err err = row_room(txn->store, &txn->scratch);
+    if (err == OK) {
+        err = btree_leaf_copy(&tree->map, BTREE_LAST, SLICE_NONE, false, txn->scratch.p);
+    }
+    if (err != OK) return txn__fail(txn, err, "%s", err_text(err));
+    u64 most;
+    leaf_most((Node){txn->scratch.p, tree->map.page_bytes}, &most);
+    store__number_raise(tree, most);
+    rt_store_release(&tree->numbering, (u32)TREE_NUMBERS_KNOWN);
+    return OK;
+}
+
+void
+store__number_raise(Tree *tree, u64 most)
+{
+    u64 last = rt_load_relaxed(&tree->number);
+    while (last < most && !rt_cas(&tree->number, &last, most)) {
+    }
+}
+
+Err
+store_tree_next_key(StoreTxn *txn, TreeId tree_id, i64 *number_out)
+{
+    *number_out = 0;
+    Tree *tree = store__tree(txn->store, tree_id);
+    if (tree == NULL || tree->kind != STORE_TREE_INT) {
+        return txn__fail(txn, ERR_MISUSE, "no such tree of integers: %u", tree_id);
+    }
+    if (UNLIKELY(rt_load_acquire(&tree->numbering) != TREE_NUMBERS_KNOWN)) {
+        Err err = numbers_learn(txn, tree);
+        if (err != OK) return err;
+    }
+    return number_take(txn, tree, 0, number_out);
 }

@@ -154,6 +154,22 @@ store_txn_begin(Store *store, const StoreTxnOptions *options, StoreTxn **txn_out
 }
 
 void
+txn__leave_snapshot(StoreTxn *txn)
+{
+    rt_latch_acquire(&txn->store->txns_latch);
+    snapshot_leave(txn);
+    rt_latch_release(&txn->store->txns_latch);
+}
+
+void
+txn__enter_snapshot(StoreTxn *txn)
+{
+    rt_latch_acquire(&txn->store->txns_latch);
+    snapshot_take(txn);
+    rt_latch_release(&txn->store->txns_latch);
+}
+
+void
 txn__take_fresh_snapshot(StoreTxn *txn)
 {
     Store *store = txn->store;
@@ -224,27 +240,25 @@ store_txn_wait_shown(StoreTxn *txn)
     return OK;
 }
 
-u64
-store_txn_rests_on(const StoreTxn *txn)
-{
-    return txn->dep;
-}
-
-void
-store_txn_rests_on_again(StoreTxn *txn, u64 before)
-{
-    ASSERT(before <= txn->dep);
-    txn->dep = before;
-}
-
 /* ---- undo ---- */
 
 StoreMark
-store_txn_mark(const StoreTxn *txn)
+store_txn_place(const StoreTxn *txn)
 {
-    u64 mark = txn->state == NULL ? 0 : txn->state->undo.count;
-    ((StoreTxn *)(uintptr_t)txn)->mark_last = mark;
-    return mark;
+    return txn->state == NULL ? 0 : txn->state->undo.count;
+}
+
+StoreMark
+store_txn_mark(StoreTxn *txn)
+{
+    txn->mark_last = store_txn_place(txn);
+    return txn->mark_last;
+}
+
+void
+store_txn_drop_marks(StoreTxn *txn, StoreMark keep)
+{
+    txn->mark_last = MIN_OF(txn->mark_last, keep);
 }
 
 void

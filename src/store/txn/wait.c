@@ -323,6 +323,50 @@ store_txn_lock_schema(StoreTxn *txn, u64 lock_no, bool exclusive)
     return err == OK ? OK : txn__fail(txn, err, "out of memory");
 }
 
+/* Take the lock if nobody has it; else *holder_out, and the wait latch stays held. */
+static Err
+turn_try(StoreTxn *txn, u64 lock_no, TxnState **holder_out)
+{
+    Store *store = txn->store;
+    rt_latch_acquire(&store->wait_latch);
+    StoreLock *lock = lock_find(store, false, lock_no, SLICE_NONE);
+    *holder_out = lock == NULL ? NULL : conflicting(lock, txn->state, true);
+    if (*holder_out != NULL) return OK;
+    Err err = hold_add(txn, false, lock_no, SLICE_NONE, true);
+    rt_latch_release(&store->wait_latch);
+    return err == OK ? OK : txn__fail(txn, err, "out of memory");
+}
+
+Err
+store_txn_take_turn(StoreTxn *txn, u64 lock_no, bool *waited_out)
+{
+    *waited_out = false;
+    Err err = txn__usable(txn);
+    if (err != OK) return err;
+    if (txn__state(txn) == NULL) return txn__fail(txn, ERR_NOMEM, "out of memory");
+    ASSERT(txn->state->undo.count == 0);
+    TxnState *holder;
+    err = turn_try(txn, lock_no, &holder);
+    if (err != OK || holder == NULL) return err;
+    rt_latch_release(&txn->store->wait_latch);
+
+    /* A waiter's snapshot would keep every version that those before it leave behind, and each of
+       them would have to read past all of these. */
+    bool leaves = txn->ssi == NULL;
+    u64 deadline_ns = txn->wait_ns == 0 ? 0 : rt_deadline_after(txn->wait_ns);
+    u64 resource = hash_u64(lock_no, 3) | 4u; /* Never one of the small numbers. */
+    if (leaves) txn__leave_snapshot(txn);
+    *waited_out = true;
+    while (err == OK) {
+        err = turn_try(txn, lock_no, &holder);
+        if (err != OK || holder == NULL) break;
+        err = wait__for(txn, holder, resource, deadline_ns, "a turn");
+    }
+    if (err != OK) wait__pass_on(txn, resource); /* Others may stand behind it. */
+    if (leaves) txn__enter_snapshot(txn);
+    return err;
+}
+
 void
 wait__hold_row(StoreTxn *txn, TreeId tree, Slice key)
 {

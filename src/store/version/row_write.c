@@ -212,9 +212,23 @@ covering(const RowWrite *w)
     return covers ? head : NULL;
 }
 
+/*
+ * Is the row's first write of this transaction undone whenever this one is, without a look for what
+ * stands for it?  Without a mark all is undone or nothing.  A delete must leave word that its
+ * tombstone is to be purged, and what comes over it that it is not.
+ */
+static ALWAYS_INLINE bool
+is_covered(const RowTry *t)
+{
+    const RowWrite *w = t->w;
+    return w->txn->mark_last == 0 && !w->is_delete &&
+           (node_slots(t->node)[t->slot].flags & NODE_SLOT_TOMBSTONE) == 0;
+}
+
 typedef struct RowPlan {
     Before *before;   /* To be linked: an image, or a marker for ASK_MAP. */
     Before *covering; /* Or this one stands for the write. */
+    bool is_covered;  /* Or an earlier write of the transaction, whatever stands for that. */
     bool is_insert;   /* The key counts as absent. */
 } RowPlan;
 
@@ -276,7 +290,9 @@ note_write(const RowTry *t, RowPlan *plan, u64 epoch)
         row__drop_orphans(txn->store, w->hash, w->tree->id, w->key);
         version_unlock(map, w->hash);
     }
-    if (plan->covering != NULL) {
+    if (plan->is_covered) {
+        /* All is noted. */
+    } else if (plan->covering != NULL) {
         cover_note(w, plan->covering);
     } else if (plan->is_insert) {
         undo_append(&state->undo, UNDO_INSERT, w->tree->id, w->key, epoch, redo_at);
@@ -296,8 +312,9 @@ plan_make(RowTry *t, RowPlan *plan)
     bool own = t->exact && t->seen.state == w->txn->state;
     /* A settled tombstone is as good as no slot. */
     plan->is_insert = !t->exact || (!is_present(t) && t->seen.state == NULL);
-    if (own) plan->covering = covering(w);
-    if (plan->is_insert || plan->covering != NULL) return true;
+    plan->is_covered = own && is_covered(t);
+    if (own && !plan->is_covered) plan->covering = covering(w);
+    if (plan->is_insert || plan->is_covered || plan->covering != NULL) return true;
     plan->before = image_make(t);
     return plan->before != NULL;
 }
@@ -327,7 +344,7 @@ change(RowTry *t, TryNext *next_out, bool *changed_out)
     *changed_out = true;
     Err err = OK;
     bool own = t->exact && t->seen.state == txn->state;
-    if (plan.covering != NULL) long_note(t);
+    if (plan.is_covered || plan.covering != NULL) long_note(t);
     u8 writer = own ? node_slots(t->node)[t->slot].writer : writer_index(t);
     if (UNLIKELY(writer == NODE_WRITER_ASK_MAP)) {
         node_head(t->node)->flags |= NODE_FLAG_ASKS;
@@ -352,7 +369,10 @@ change(RowTry *t, TryNext *next_out, bool *changed_out)
     note_write(t, &plan, op.epoch);
     i64 rows = (i64)node_head(t->node)->live - live;
     if (rows != 0) count_note(txn, w->tree, rows);
-    if (!t->exact) rt_fetch_add(&w->tree->slots, 1);
+    if (!t->exact) {
+        rt_fetch_add(&w->tree->slots, 1);
+        if (w->tree->map.is_int) store__number_note(w->tree, load_be64(w->key.p));
+    }
     w->verdict = STORE_DONE;
     w->written = true;
 

@@ -40,6 +40,64 @@ verdicts_and_own_writes(void **state)
 }
 
 static void
+put_number(StoreTxn *txn, TreeId tree, i64 number)
+{
+    u8 key[8];
+    StoreVerdict verdict;
+    store_be64(key, (u64)number ^ (u64)1 << 63);
+    assert_int_equal(store_put(txn, tree, SLICE(key, 8), SLICE("v", 1), STORE_PUT_INSERT, &verdict),
+                     OK);
+    assert_int_equal(verdict, STORE_DONE);
+}
+
+static void
+next_is(StoreTxn *txn, TreeId tree, i64 expected)
+{
+    i64 number;
+    assert_int_equal(store_tree_next_key(txn, tree, &number), OK);
+    assert_int_equal(number, expected);
+}
+
+/* The next key is above all that were there before anybody asked, that somebody has put and not
+   committed, and that were handed out. */
+static void
+next_keys(void **state)
+{
+    (void)state;
+    Store *store = kit_open_memory();
+    StoreTxn *txn = kit_begin(store, STORE_SNAPSHOT);
+    TreeId empty, filled, low;
+    assert_int_equal(store_tree_create(txn, STORE_TREE_INT, &empty), OK);
+    assert_int_equal(store_tree_create(txn, STORE_TREE_INT, &filled), OK);
+    assert_int_equal(store_tree_create(txn, STORE_TREE_INT, &low), OK);
+    for (i64 i = 1; i <= 3000; i++) /* Leaves enough. */
+        put_number(txn, filled, i * 2);
+    put_number(txn, low, -7);
+    kit_commit(txn);
+
+    txn = kit_begin(store, STORE_SNAPSHOT);
+    StoreTxn *other = kit_begin(store, STORE_SNAPSHOT);
+    next_is(txn, empty, 1);
+    next_is(other, empty, 2);
+    put_number(other, filled, 7001);
+    next_is(txn, filled, 7002);
+    next_is(other, filled, 7003);
+    put_number(other, filled, 9000);
+    put_number(other, filled, 5);
+    next_is(txn, filled, 9001);
+    store_txn_rollback(other);
+    next_is(txn, filled, 9002);
+    next_is(txn, low, -6);
+    put_number(txn, low, I64_MAX);
+    i64 number;
+    assert_int_equal(store_tree_next_key(txn, low, &number), ERR_FULL);
+    assert_int_equal(store_tree_next_key(txn, TREE_ROOT, &number), ERR_MISUSE);
+    kit_commit(txn);
+    kit_check(store);
+    store_close(store);
+}
+
+static void
 marks_and_rollback(void **state)
 {
     (void)state;
@@ -251,9 +309,13 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verdicts_and_own_writes), cmocka_unit_test(marks_and_rollback),
-        cmocka_unit_test(snapshots_hold),          cmocka_unit_test(cursors_move_and_survive),
-        cmocka_unit_test(token_and_locks),         cmocka_unit_test(trees_come_and_go),
+        cmocka_unit_test(verdicts_and_own_writes),
+        cmocka_unit_test(marks_and_rollback),
+        cmocka_unit_test(next_keys),
+        cmocka_unit_test(snapshots_hold),
+        cmocka_unit_test(cursors_move_and_survive),
+        cmocka_unit_test(token_and_locks),
+        cmocka_unit_test(trees_come_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

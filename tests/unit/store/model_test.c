@@ -205,6 +205,10 @@ step_mark(World *world, ModelTxn *t)
     if (t->mark_count < MARKS && rng_below(&world->rng, 2) == 0) {
         t->marks[t->mark_count] = store_txn_mark(t->txn);
         t->mark_writes[t->mark_count++] = t->write_count;
+    } else if (t->mark_count > 0 && rng_below(&world->rng, 3) == 0) {
+        /* The newest ones are given up, and what was written since stays. */
+        t->mark_count = (u32)rng_below(&world->rng, t->mark_count);
+        store_txn_drop_marks(t->txn, t->mark_count == 0 ? 0 : t->marks[t->mark_count - 1]);
     } else if (t->mark_count > 0) {
         t->mark_count = (u32)rng_below(&world->rng, t->mark_count);
         store_txn_undo_to(t->txn, t->marks[t->mark_count]);

@@ -367,6 +367,70 @@ expect_counted(Store *store, TreeId tree, u32 looks)
     store_txn_rollback(txn);
 }
 
+/* ---- turns ---- */
+
+#define TURN_LOCK  (((u64)1 << 63) + 7)
+#define TURN_TASKS 5u
+
+static void
+turn_taker(void *arg)
+{
+    Shared *shared = (Shared *)arg;
+    StoreTxnOptions options = {.level = STORE_SNAPSHOT, .wait_ns = 600 * RT_NS_PER_S};
+    StoreTxn *txn;
+    bool waited;
+    Err err = store_txn_begin(shared->store, &options, &txn);
+    ASSERT(err == OK);
+    err = store_txn_take_turn(txn, TURN_LOCK, &waited);
+    ASSERT(err == OK && waited);
+    bool found;
+    Slice value;
+    err = store_get(txn, TREE_ROOT, kit_text("turns"), &found, &value);
+    ASSERT(err == OK && found && value.bytes == 1);
+    u8 next = (u8)(value.p[0] + 1); /* No conflict: the snapshot came after the turn. */
+    StoreVerdict verdict;
+    err = store_put(txn, TREE_ROOT, kit_text("turns"), SLICE(&next, 1), STORE_PUT_ANY, &verdict);
+    ASSERT(err == OK);
+    err = store_txn_commit(txn, NULL);
+    ASSERT(err == OK);
+}
+
+/* Who waits for its turn holds no snapshot, is woken once, and meets what the others have left. */
+static void
+turns_wake_one(void **state)
+{
+    (void)state;
+    Shared shared = {.store = kit_open_memory()};
+    StoreTxn *first = kit_begin(shared.store, STORE_SNAPSHOT);
+    kit_put(first, TREE_ROOT, "turns", "0", STORE_PUT_ANY);
+    kit_commit(first);
+    first = kit_begin(shared.store, STORE_SNAPSHOT);
+    bool waited;
+    assert_int_equal(store_txn_take_turn(first, TURN_LOCK, &waited), OK);
+    assert_false(waited);
+    RtThread *threads[TURN_TASKS];
+    for (u32 i = 0; i < TURN_TASKS; i++) {
+        assert_int_equal(
+            rt_thread_start(rt_process_default(), turn_taker, &shared, "turn", &threads[i]), OK);
+    }
+    StoreStats stats = {0};
+    while (stats.row_waits < TURN_TASKS) {
+        assert_int_equal(rt_sleep_ns(RT_NS_PER_MS), OK);
+        store_stats(shared.store, &stats);
+    }
+    assert_int_equal(stats.snapshots_open, 1);
+    store_txn_rollback(first);
+    for (u32 i = 0; i < TURN_TASKS; i++)
+        rt_thread_join(threads[i]);
+    store_stats(shared.store, &stats);
+    assert_int_equal(stats.row_waits, TURN_TASKS);
+    assert_int_equal(stats.conflicts, 0);
+    first = kit_begin(shared.store, STORE_SNAPSHOT);
+    kit_expect(first, TREE_ROOT, "turns", "5");
+    store_txn_rollback(first);
+    store_close(shared.store);
+}
+
 static void
 counts_are_exact(void **state)
 {
@@ -507,6 +571,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(money_is_kept),
         cmocka_unit_test(hot_row),
+        cmocka_unit_test(turns_wake_one),
         cmocka_unit_test(counts_are_exact),
         cmocka_unit_test(a_cycle_fails_exactly_one),
         cmocka_unit_test(waits_end_by_time_and_interrupt),

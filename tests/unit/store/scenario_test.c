@@ -167,6 +167,45 @@ one_row_keeps_one_image(void)
     return good;
 }
 
+/* The same over many statements, each with a mark that is dropped; a row that came with the
+   transaction keeps none, and what is still marked comes back. */
+static bool
+dropped_marks_keep_one_image(void)
+{
+    Store *store = store_with("k", "old");
+    StoreTxn *old = kit_begin(store, STORE_SNAPSHOT);
+    StoreTxn *txn = kit_begin(store, STORE_SNAPSHOT);
+    kit_put(txn, TREE_ROOT, "new", "0", STORE_PUT_INSERT);
+    StoreStats stats;
+    for (u32 i = 0; i < 100; i++) {
+        (void)store_txn_mark(txn);
+        store_txn_drop_marks(txn, 0);
+        kit_put(txn, TREE_ROOT, "k", i % 3 == 0 ? "a longer value" : "short", STORE_PUT_ANY);
+        kit_put(txn, TREE_ROOT, "new", i % 7 == 0 ? "long, for a value" : "s", STORE_PUT_UPDATE);
+    }
+    store_stats(store, &stats);
+    bool good = stats.versions_live == 1 && store_txn_place(txn) == 2;
+    StoreMark mark = store_txn_mark(txn);
+    kit_put(txn, TREE_ROOT, "k", "1", STORE_PUT_UPDATE);
+    (void)store_txn_mark(txn);
+    store_txn_drop_marks(txn, mark);
+    kit_put(txn, TREE_ROOT, "k", "2", STORE_PUT_UPDATE);
+    kit_put(txn, TREE_ROOT, "new", "2", STORE_PUT_UPDATE);
+    store_stats(store, &stats);
+    good = good && stats.versions_live == 3 && sees(old, "k", "old") && sees(old, "new", NULL);
+    store_txn_undo_to(txn, mark);
+    good = good && sees(txn, "k", "a longer value") && sees(txn, "new", "s");
+    kit_delete(txn, TREE_ROOT, "new");
+    kit_put(txn, TREE_ROOT, "new", "3", STORE_PUT_INSERT);
+    good = good && sees(txn, "new", "3");
+    store_txn_rollback(txn);
+    good = good && sees(old, "k", "old") && sees(old, "new", NULL);
+    store_txn_rollback(old);
+    kit_check(store);
+    store_close(store);
+    return good;
+}
+
 /* A rollback finds the room that it needs, though others have filled the leaf meanwhile (3c). */
 static bool
 undo_has_room(void)
@@ -443,6 +482,7 @@ static const Story stories[] = {
     deleting_an_own_insert_keeps_the_row_locked,
     own_writes_are_seen_at_once,
     one_row_keeps_one_image,
+    dropped_marks_keep_one_image,
     undo_has_room,
     constraints_see_the_newest,
     doomed_rows_stay_undone,
