@@ -171,7 +171,8 @@ bind_schema(Ddl *ddl, UseFinder *finder, const char *after)
     session__catalog_view(ddl->session, &view);
     session__plan_context(ddl->session, &view, &context);
     context.notes = &notes;
-    context.triggers_off = true; /* Each is bound by itself. */
+    context.triggers_off = true;  /* Each is bound by itself. */
+    context.foreign_keys = false; /* Names are asked for, not keys. */
     for (u32 pass = 0; pass < 2; pass++) {
         u32 database = pass == 0 ? ddl->database : 1;
         if (pass == 1 && (ddl->database == 1 || view.count < 2)) break;
@@ -404,6 +405,9 @@ ddl__alter_table(Ddl *ddl, const AstAlter *ast)
         return refuse_virtual(session, table, ast->kind);
     }
     Slice new_name = ast->new_name.text;
+    bool renames = ast->kind == AST_ALTER_RENAME_TABLE || ast->kind == AST_ALTER_RENAME_COLUMN;
+    if (renames) err = session__open_temp(session); /* Its objects may be meant. */
+    if (err != OK) return err;
     if (ast->kind == AST_ALTER_RENAME_TABLE) {
         if (new_name.bytes >= 7 &&
             slice_equal_nocase(SLICE(new_name.p, 7), SLICE_LITERAL("sqlite_"))) {

@@ -76,6 +76,7 @@ ddl__context(Ddl *ddl, u32 database)
         .old = db->catalog,
         .sql = SLICE(ddl->stmt->sql, ddl->stmt->sql_bytes),
         .reserved_names = ddl->session->reserved_names,
+        .foreign_keys = ddl->session->foreign_keys,
         .msg = &ddl->msg,
     };
     return OK;
@@ -192,6 +193,8 @@ ddl__run_counted(Ddl *ddl, const char *sql, bool *row_out)
     session__catalog_view(session, &view);
     session__plan_context(session, &view, &context);
     context.triggers_off = true; /* What DDL does by itself fires none, as in SQLite. */
+    context.foreign_lenient = true;
+    session->exec_env.deferred_open = session->deferred_violations;
     Slice text = SLICE(sql, strlen(sql));
     Err err = sql_parse(&arena, text, NULL, &ast, &consumed, &ddl->msg);
     if (err == OK) err = plan_prepare(&context, ast, text, &plan, &ddl->msg);
@@ -489,13 +492,24 @@ is_parent(const Catalog *catalog, const TableDef *table)
     return false;
 }
 
-/* The rows of a parent go as by DELETE, with what that does to their children. */
-static Err
-delete_as_parent(Ddl *ddl, const TableDef *table)
+/* May rows of this table stand for open violations of its own keys? */
+static bool
+is_deferred_child(const Session *session, const TableDef *table)
 {
-    if (!ddl->session->foreign_keys || table->is_view || !is_parent(ddl->context.old, table)) {
-        return OK;
+    if (table->foreign_key_count > 0 && session->defer_foreign_keys) return true;
+    for (u32 k = 0; k < table->foreign_key_count; k++) {
+        if (table->foreign_key[k].deferred) return true;
     }
+    return false;
+}
+
+/* The rows of a parent go as by DELETE, with what that does to their children; those of a child
+   take the violations with them that are still open. */
+static Err
+delete_as_row(Ddl *ddl, const TableDef *table)
+{
+    if (!ddl->session->foreign_keys || table->is_view) return OK;
+    if (!is_parent(ddl->context.old, table) && !is_deferred_child(ddl->session, table)) return OK;
     Buf sql = {0};
     Err err = buf_printf(&sql, "DELETE FROM %s.", table->schema);
     if (err == OK) err = sql_name_append(&sql, SLICE(table->name, strlen(table->name)), true);
@@ -565,7 +579,7 @@ drop_table(Ddl *ddl, const AstDrop *ast, bool wants_view)
         err = ddl__forget_statistics(ddl, "tbl", table->name);
         if (err != OK) return err;
     }
-    err = delete_as_parent(ddl, table);
+    err = delete_as_row(ddl, table);
     if (err != OK) return err;
     Catalog *catalog;
     err = ddl_drop_table(&ddl->context, table, &catalog);

@@ -59,22 +59,27 @@ is_constant(const AstExpr *expr)
 
 /* What SQLite refuses for a table that has rows, because they would need a value each. */
 static const char *
-refused_with_rows(const AstColumnDef *column)
+refused_with_rows(const AstColumnDef *column, bool foreign_keys)
 {
-    bool has_default = false, is_not_null = false, is_generated = false;
+    bool has_default = false, is_not_null = false, is_generated = false, refers = false;
+    const char *why = NULL;
     for (u32 i = 0; i < column->constraints.count; i++) {
         const AstConstraint *at = &column->constraints.items[i];
         if (at->kind == AST_CONSTRAINT_GENERATED && at->stored) return "cannot add a STORED column";
         is_generated = is_generated || at->kind == AST_CONSTRAINT_GENERATED;
         is_not_null = is_not_null || at->kind == AST_CONSTRAINT_NOT_NULL;
+        refers = refers || at->kind == AST_CONSTRAINT_FOREIGN_KEY;
         if (at->kind != AST_CONSTRAINT_DEFAULT) continue;
-        if (!is_constant(at->expr)) return "Cannot add a column with non-constant default";
+        if (!is_constant(at->expr)) why = "Cannot add a column with non-constant default";
         has_default = at->expr->kind != AST_EXPR_NULL;
+    }
+    if (foreign_keys && refers && has_default) {
+        return "Cannot add a REFERENCES column with non-NULL default value";
     }
     if (is_not_null && !has_default && !is_generated) {
         return "Cannot add a NOT NULL column with default value NULL";
     }
-    return NULL;
+    return why;
 }
 
 static Err
@@ -89,7 +94,7 @@ check_added(DdlContext *ddl, const TableDef *table, const AstColumnDef *column)
             return err_set(ddl->msg, ERR_SQL, "Cannot add a UNIQUE column");
         }
     }
-    const char *why = refused_with_rows(column);
+    const char *why = refused_with_rows(column, ddl->foreign_keys);
     if (why == NULL) return OK;
     StoreCursor *cursor;
     bool found = false;

@@ -133,6 +133,7 @@ typedef struct DdlContext {
     Catalog *old;
     Slice sql;           /* The statement's text, which the tree's spans refer to. */
     bool reserved_names; /* Names that begin with sqlite_ are allowed. */
+    bool foreign_keys;   /* They are enforced. */
     ErrMsg *msg;
     /* ddl_drop_column(): do the expressions of the changed table, which is not yet in a catalog,
        or of one of its indexes mean something?  Asked in the order of sqlite_schema; the message

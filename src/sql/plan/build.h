@@ -368,7 +368,8 @@ typedef struct Target {
     const TableDef *stored; /* As the catalog has it: differs for views. */
     Source *source;         /* Whole in `row`: cells 0.., the rowid last. */
     Layout *row;
-    Env *env; /* Of that row. */
+    Env *env;     /* Of that row. */
+    bool one_row; /* INSERT: no more than one row comes. */
 } Target;
 
 bool plan__may_change(Binder *b, const TableDef *table, u8 kind);

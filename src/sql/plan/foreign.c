@@ -167,6 +167,15 @@ plan_foreign_parent(const TableDef *parent, const ForeignKeyDef *def, u16 *child
     return find_key(parent, def, &key);
 }
 
+/* Has the parent what the key refers to? */
+static bool
+has_key(Binder *b, const TableDef *parent, const ForeignKeyDef *def)
+{
+    ParentKey key = {.child_column = BIND_ARRAY(b, u16, def->column_count),
+                     .parent_column = BIND_ARRAY(b, u16, def->column_count)};
+    return key.child_column != NULL && key.parent_column != NULL && find_key(parent, def, &key);
+}
+
 /* ---- the child's side ---- */
 
 static bool
@@ -191,7 +200,15 @@ plan_keys(Binder *b, Target *target)
         bool self = same_name(def->parent_table, table->name);
         if (!out->touched && !self && !may_replace(write)) continue;
         write->foreign_key_count++;
+        if (out->parent == NULL && !b->ctx->foreign_lenient) {
+            bind__fail(b, ERR_SQL, "no such table: %s.%s", table->schema, def->parent_table);
+            return false;
+        }
         if (out->parent == NULL) continue;
+        if (b->ctx->foreign_lenient && !has_key(b, out->parent, def)) {
+            write->foreign_key_count--;
+            continue;
+        }
         ParentKey key;
         if (!parent_key(b, table, out->parent, def, &key)) return false;
         out->index = key.index;
@@ -347,6 +364,18 @@ refers_to(const ForeignKeyDef *def, const TableDef *parent)
     return same_name(def->parent_table, parent->name);
 }
 
+/* A new parent neither breaks nor mends a key that is checked at once, so SQLite does not look at
+   such keys when a statement inserts one row. */
+static bool
+inserts_one(const Binder *b, const Target *target)
+{
+    const PlanWrite *write = target->write;
+    for (u32 i = 0; i < write->upsert_count; i++) {
+        if (!write->upsert[i].do_nothing) return false;
+    }
+    return write->kind == WRITE_INSERT && b->outer == NULL && target->one_row;
+}
+
 static bool
 plan_children(Binder *b, Target *target)
 {
@@ -371,6 +400,8 @@ plan_children(Binder *b, Target *target)
         for (u32 i = child->foreign_key_count; i > 0; i--) {
             const ForeignKeyDef *def = &child->foreign_key[i - 1];
             if (!refers_to(def, parent)) continue;
+            bool passes = b->ctx->foreign_lenient || (inserts_one(b, target) && !def->deferred);
+            if (passes && !has_key(b, parent, def)) continue;
             PlanForeignChild *made = plan_child(b, child, parent, def);
             if (made == NULL) return false;
             PlanForeignChild *out = &write->foreign_child[write->foreign_child_count++];

@@ -73,6 +73,7 @@ typedef struct PlanContext {
     u32 columns_max, expr_depth_max, compound_max, function_args_max, param_max;
 
     bool foreign_keys;
+    bool foreign_lenient; /* A table is being dropped: keys without a parent are passed over. */
     bool recursive_triggers;
     bool ignore_check_constraints;
     bool reverse_unordered; /* PRAGMA reverse_unordered_selects */

@@ -254,6 +254,9 @@ plan__insert(Binder *b, const AstInsert *ast)
     target.write->collect = early.write->collect;
     target.write->value_cell = early.write->value_cell;
     target.write->conflict = plan__conflict(b, (u8)ast->conflict);
+    target.one_row = ast->select == NULL ||
+                     (ast->select->count == 1 && ast->select->arms[0].is_values &&
+                      ast->select->arms[0].values.count == 1);
     if (table->is_view && ast->upserts.count > 0) {
         bind__fail(b, ERR_SQL, "cannot UPSERT a view");
         return false;
