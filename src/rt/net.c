@@ -52,7 +52,7 @@ socket_count_in(RtProcess *process)
 {
     Err err = rt__count_in(&process->sockets, &process->sockets_max);
     if (err != OK) return err;
-    err = mem_account_charge(&process->account, SOCKET_BYTES);
+    err = mem_account_charge(&process->parts[RT_PART_SOCKETS], SOCKET_BYTES);
     if (err != OK) rt__count(&process->sockets, (u64)-1);
     return err;
 }
@@ -60,7 +60,7 @@ socket_count_in(RtProcess *process)
 static void
 socket_count_out(RtProcess *process)
 {
-    mem_account_release(&process->account, SOCKET_BYTES);
+    mem_account_release(&process->parts[RT_PART_SOCKETS], SOCKET_BYTES);
     rt__count(&process->sockets, (u64)-1);
 }
 
@@ -265,9 +265,9 @@ send_buffer_note(RtSocket *socket, bool is_full)
     if (LIKELY(socket->is_full == is_full)) return;
     socket->is_full = is_full;
     if (is_full)
-        mem_account_add(&socket->point.process->account, RT_SEND_BUFFER_BYTES);
+        mem_account_add(&socket->point.process->parts[RT_PART_SOCKETS], RT_SEND_BUFFER_BYTES);
     else
-        mem_account_release(&socket->point.process->account, RT_SEND_BUFFER_BYTES);
+        mem_account_release(&socket->point.process->parts[RT_PART_SOCKETS], RT_SEND_BUFFER_BYTES);
 }
 
 static Err

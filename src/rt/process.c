@@ -39,6 +39,9 @@ rt__process_init(RtProcess *process, const RtSys *sys, void *world, u64 hash_see
     process->fork_generation = atomic_load_explicit(&fork_generation, memory_order_relaxed);
     process->account.name = "process";
     process->account.reclaim = rt_process_reclaim;
+    static const char *const parts[RT_PART_COUNT_] = {"stacks", "sockets", "libraries"};
+    for (u32 i = 0; i < RT_PART_COUNT_; i++)
+        process->parts[i] = (MemAccount){.parent = &process->account, .name = parts[i]};
     rt_latch_init(&process->evictors_latch, EVICTORS_RANK);
 }
 
@@ -134,6 +137,12 @@ MemAccount *
 rt_process_account(RtProcess *process)
 {
     return &process->account;
+}
+
+MemAccount *
+rt_process_part(RtProcess *process, RtPart part)
+{
+    return &process->parts[part];
 }
 
 void

@@ -49,6 +49,14 @@ bool rt_process_is_foreign(const RtProcess *process);
 
 /* The memory account at the root of all others; cap 0 until set. */
 MemAccount *rt_process_account(RtProcess *process);
+/* What is not in blocks of the engine, each in an account of its own below that. */
+typedef enum RtPart {
+    RT_PART_STACKS,    /* Of fibers. */
+    RT_PART_SOCKETS,   /* The kernel's buffers for them. */
+    RT_PART_LIBRARIES, /* Blocks of other libraries, where the program hands them on (OpenSSL). */
+    RT_PART_COUNT_
+} RtPart;
+MemAccount *rt_process_part(RtProcess *process, RtPart part);
 
 /*
  * Who keeps memory only for speed (page pools, shared plans) and gives it back when a charge meets

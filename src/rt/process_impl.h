@@ -71,7 +71,7 @@ struct RtProcess {
     u32 fork_generation;
     u64 hash_seed;
     RtU64 task_ids;
-    MemAccount account;
+    MemAccount account, parts[RT_PART_COUNT_];
     RtLatch evictors_latch;
     RtEvictor *evictors;
     RtRoot roots[RT_SLOT_COUNT_];

@@ -10,6 +10,7 @@
 #include "rt/task.h"
 #include "rt/time.h"
 #include "server/config.h"
+#include "server/tls.h"
 #include "value/json.h"
 
 #define SIGNALS (1u << RT_SIGTERM | 1u << RT_SIGINT | 1u << RT_SIGHUP)
@@ -101,6 +102,8 @@ main(int argc, char **argv)
     Config config = {0};
     rt_program_init();
     rt_signal_block(SIGNALS);
+    bool is_counted = tls__count_memory();
+    ASSERT(is_counted);
     int status = config_read(&config, argc, argv);
     if (status == 0 && !config.done) {
         log_set_sink(config.log_json ? log_json : log_text, NULL,

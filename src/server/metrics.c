@@ -141,6 +141,11 @@ gauges_write(Server *server, Buf *out)
     if (err == OK)
         err = gauge(out, "memory_bytes", "Memory counted against the cap of the process",
                     rt_process_account(server->process)->used_bytes);
+    static const char *const parts[RT_PART_COUNT_] = {"stack_bytes", "socket_bytes",
+                                                      "openssl_bytes"};
+    for (u32 i = 0; err == OK && i < RT_PART_COUNT_; i++)
+        err = gauge(out, parts[i], "A part of weft_memory_bytes",
+                    rt_process_part(server->process, (RtPart)i)->used_bytes);
     if (err == OK)
         err = gauge(out, "memory_reclaimed_bytes", "Pages and plans that gave way at a cap",
                     rt.reclaimed_bytes);

@@ -29,6 +29,58 @@ struct Tls {
     bool failed;
 };
 
+/*
+ * OpenSSL's memory in the account of the process.  Its blocks are ours, which know their size; who
+ * meets the cap gets NULL, which OpenSSL takes as it must.
+ */
+static MemAccount *
+libraries(void)
+{
+    return rt_process_part(rt_process_default(), RT_PART_LIBRARIES);
+}
+
+static void *
+counted_alloc(size_t bytes, const char *file, int line)
+{
+    MemAccount *account = libraries();
+    (void)file, (void)line;
+    if (bytes == 0 || mem_account_charge(account, bytes) != OK) return NULL;
+    void *block = mem_alloc(bytes);
+    if (block == NULL) mem_account_release(account, bytes);
+    return block;
+}
+
+static void
+counted_free(void *block, const char *file, int line)
+{
+    (void)file, (void)line;
+    if (block == NULL) return;
+    mem_account_release(libraries(), mem_block_bytes(block));
+    mem_free(block);
+}
+
+static void *
+counted_realloc(void *block, size_t bytes, const char *file, int line)
+{
+    if (block == NULL) return counted_alloc(bytes, file, line);
+    if (bytes == 0) {
+        counted_free(block, file, line);
+        return NULL;
+    }
+    MemAccount *account = libraries();
+    size_t before = mem_block_bytes(block);
+    if (mem_account_charge(account, bytes) != OK) return NULL;
+    void *moved = mem_realloc(block, bytes);
+    mem_account_release(account, moved != NULL ? before : bytes);
+    return moved;
+}
+
+bool
+tls__count_memory(void)
+{
+    return CRYPTO_set_mem_functions(counted_alloc, counted_realloc, counted_free) == 1;
+}
+
 static Err
 openssl_fail(ErrMsg *msg, const char *what, const char *file)
 {

@@ -11,6 +11,9 @@
 typedef struct Tls Tls;
 typedef struct TlsContext TlsContext;
 
+/* From now on OpenSSL's blocks are ours and count in RT_PART_LIBRARIES of the process.  For the
+   program, before anything calls OpenSSL; false: something has. */
+bool tls__count_memory(void);
 /* Certificate chain and private key, PEM files. */
 MUST_CHECK Err tls__context_new(const char *cert, const char *key, TlsContext **context_out,
                                 ErrMsg *msg);

@@ -411,7 +411,7 @@ store_new(RtProcess *process, const char *path, const StoreOptions *options, Sto
     rt_latch_init(&store->doom_latch, STORE_RANK_DOOM);
     rt_latch_init(&store->spill_latch, STORE_RANK_SPILLS);
     store->spill_bytes = SPILL_BYTES_DEFAULT;
-    txn_table_init(&store->states);
+    txn_table_init(&store->states, &store->account);
     version_map_init(&store->versions, &store->account);
     rt_word_init(&store->tree_next, 1);
     rt_latch_init(&store->pages.latch, STORE_RANK_PAGES);

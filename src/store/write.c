@@ -154,7 +154,7 @@ note_reserve(StoreTxn *txn, TreeNote **note_out)
 {
     *note_out = MEM_NEW(TreeNote);
     Err err = *note_out == NULL ? ERR_NOMEM : OK;
-    if (err == OK) err = undo_reserve(&txn->state->undo, 0, redo_position(txn));
+    if (err == OK) err = undo_reserve(&txn->state->undo, 0);
     if (err == OK) err = redo_reserve(txn, 1);
     if (err == OK) return OK;
     mem_free(*note_out);

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import signal
 import socket
 import ssl
@@ -741,6 +742,11 @@ def test_tls(t):
     with Server(t.weftd, t.path(), "--tls-cert", cert, "--tls-key", key) as server:
         with Http(server, context=context()) as h:
             same(subject(h), "first")
+            gauges = dict(re.findall(r"^(weft_[a-z_]+_bytes) (\d+)$", h.ask("GET", "/metrics")[2].decode(), re.M))
+            parts = [int(gauges[f"weft_{part}_bytes"]) for part in ("stack", "socket", "openssl")]
+            least = (8192, 2 * 4096, 100000)
+            same([max(part, low) for part, low in zip(parts, least)], parts)
+            same(sum(parts) < int(gauges["weft_memory_bytes"]), True)
             same(rows(h.pipeline(execute("SELECT length(?)", "x" * 300000), CLOSE)[0]), [["300000"]])
             body = json.dumps({"requests": [execute("SELECT 1"), CLOSE]})
             for byte in f"POST /v2/pipeline HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}":

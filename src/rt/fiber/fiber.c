@@ -21,7 +21,7 @@ static NOINLINE void
 stack_charge(RtFiber *fiber)
 {
     size_t bytes = ALIGN_UP((size_t)(fiber->stack.high - fiber->sp_low), STACK_STEP);
-    mem_account_add(&fiber->loop->all->process->account, bytes - fiber->charged);
+    mem_account_add(&fiber->loop->all->process->parts[RT_PART_STACKS], bytes - fiber->charged);
     fiber->charged = bytes;
 }
 
@@ -29,7 +29,7 @@ static void
 stack_release(RtFiber *fiber, size_t keep)
 {
     if (fiber->charged <= keep) return;
-    mem_account_release(&fiber->loop->all->process->account, fiber->charged - keep);
+    mem_account_release(&fiber->loop->all->process->parts[RT_PART_STACKS], fiber->charged - keep);
     fiber->charged = keep;
 }
 
@@ -91,7 +91,7 @@ rt__fiber_new(RtLoop *loop)
         return fiber;
     }
     /* The first one gets its stack in any case, since no other would end and make room. */
-    MemAccount *account = &loop->all->process->account;
+    MemAccount *account = &loop->all->process->parts[RT_PART_STACKS];
     if (loop->fibers == NULL)
         mem_account_add(account, STACK_STEP);
     else if (mem_account_charge(account, STACK_STEP) != OK)

@@ -14,6 +14,7 @@
 #include "rt/time.h"
 
 #define TURNS_PER_POLL   256
+#define STACK_RETRY_NS   (10 * RT_NS_PER_MS)
 #define POLL_EVERY_NS    (1 * RT_NS_PER_MS)
 #define EVENTS_PER_POLL  RT_BATCH_MAX
 #define TOUCHED_TOGETHER 8
@@ -250,6 +251,9 @@ world_look(RtLoop *loop)
     u64 wait_ns = 0;
     if (!has_ready(loop)) {
         u64 next_ns = loop->timer_count > 0 ? loop->timers[0]->deadline_ns : RT_FOREVER;
+        /* Jobs wait for a stack: one is free, or others give memory back and nobody tells us. */
+        if (UNLIKELY(loop->waiting != NULL))
+            next_ns = MIN_OF(next_ns, loop->now_ns + (loop->free != NULL ? 0 : STACK_RETRY_NS));
         u64 left_ns = next_ns <= loop->now_ns ? 0 : next_ns - loop->now_ns;
         atomic_store(&loop->is_asleep, 1);
         if (!has_posted(loop)) wait_ns = next_ns == RT_FOREVER ? RT_FOREVER : left_ns;

@@ -52,10 +52,25 @@ pool_free(Pool *pool)
         mem_free(rt_load_relaxed(&pool->frames[i]));
     }
     if (pool->account != NULL)
-        mem_account_release(pool->account, (u64)pool->charged << pool->page_shift);
+        mem_account_release(pool->account, ((u64)pool->charged << pool->page_shift) +
+                                               rt_load_relaxed(&pool->around_bytes));
     mem_free(pool->chunks);
     mem_free(pool->frames);
     mem_free(pool);
+}
+
+void
+pool__around_add(Pool *pool, u64 bytes)
+{
+    rt_fetch_add(&pool->around_bytes, bytes);
+    if (pool->account != NULL) mem_account_add(pool->account, bytes);
+}
+
+void
+pool__around_release(Pool *pool, u64 bytes)
+{
+    rt_fetch_sub(&pool->around_bytes, bytes);
+    if (pool->account != NULL) mem_account_release(pool->account, bytes);
 }
 
 void
@@ -63,6 +78,7 @@ pool_set_account(Pool *pool, MemAccount *account, bool gives_way)
 {
     ASSERT(pool->charged == 0);
     pool->account = account;
+    mem_account_add(account, rt_load_relaxed(&pool->around_bytes)); /* Of one that serves again. */
     pool->gives_way = gives_way;
 }
 
@@ -110,7 +126,7 @@ pool__frames_cold(Pool *pool)
     for (u32 frame = free_pop(pool); frame != POOL_FRAME_NONE; frame = free_pop(pool))
         cold_push(pool, frame);
     ASSERT(pool->cold_count == pool->frames_made);
-    u64 bytes = (u64)pool->charged << pool->page_shift;
+    u64 bytes = ((u64)pool->charged << pool->page_shift) + rt_load_relaxed(&pool->around_bytes);
     pool->charged = pool->hand = 0;
     rt_latch_release(&pool->sweep_latch);
     if (pool->account != NULL) mem_account_release(pool->account, bytes);
@@ -163,6 +179,7 @@ grow(Pool *pool)
         pool->frames_made += count;
     }
     rt_latch_release(&pool->sweep_latch);
+    if (ours) pool__around_add(pool, count * sizeof(Frame));
     if (!ours) {
         mem_free(chunk);
         mem_free(frames);

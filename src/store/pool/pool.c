@@ -20,14 +20,18 @@ pool__entry(const PoolFile *file, u32 page_id)
     return pool__entry_fast(file, page_id);
 }
 
-/* What a slot of the directory leads to, made if need be; grow mutex held. */
+/* What a slot of the directory leads to, made if need be; grow mutex held.  It is little beside the
+   pages, and who needs it may not be refused: so it is counted whatever the caps say. */
 static void *
-grown(RtPtr *slot, size_t bytes)
+grown(PoolFile *file, RtPtr *slot, size_t bytes)
 {
     void *made = rt_load_relaxed(slot);
     if (made != NULL) return made;
     made = mem_alloc_zeroed(bytes);
-    if (made != NULL) rt_store_release(slot, made);
+    if (made == NULL) return NULL;
+    pool__around_add(file->pool, bytes);
+    file->directory_bytes += bytes;
+    rt_store_release(slot, made);
     return made;
 }
 
@@ -41,10 +45,10 @@ pool__entry_make(PoolFile *file, u32 page_id, PageEntry **entry_out)
     if (*entry_out != NULL) return OK;
     u32 chunk_no = page_id >> POOL_ENTRIES_SHIFT;
     rt_mutex_lock(&file->grow_mutex);
-    PoolShelf *shelf = (PoolShelf *)grown(&file->shelves[chunk_no >> POOL_SHELF_SHIFT],
+    PoolShelf *shelf = (PoolShelf *)grown(file, &file->shelves[chunk_no >> POOL_SHELF_SHIFT],
                                           sizeof(PoolShelf));
     if (shelf != NULL) {
-        grown(&shelf->chunks[chunk_no & (POOL_SHELF - 1)], sizeof(PageEntry) * POOL_ENTRIES);
+        grown(file, &shelf->chunks[chunk_no & (POOL_SHELF - 1)], sizeof(PageEntry) * POOL_ENTRIES);
     }
     rt_mutex_unlock(&file->grow_mutex);
     *entry_out = pool__entry(file, page_id);
@@ -109,6 +113,7 @@ pool_file_close(PoolFile *file)
         }
         mem_free(shelf);
     }
+    pool__around_release(file->pool, file->directory_bytes);
     mem_free(file);
 }
 

@@ -30,6 +30,7 @@ struct Pool {
     u32 cold_first, cold_count; /* Free frames without memory, not charged. */
     u32 charged;                /* Frames that are, one page each. */
     MemAccount *account;        /* May be NULL. */
+    RtU64 around_bytes;         /* Charged beside the frames: their records, files' directories. */
     bool gives_way;             /* Its pages can be loaded again. */
     u32 hand;
     RtPtr *frames; /* By chunk: an array of Frame. */
@@ -43,9 +44,10 @@ struct PoolFile {
     Pool *pool;
     PoolClient client;
     RtMutex grow_mutex;
-    u32 sweepers; /* Tasks that evict a page of this file; sweep latch. */
-    bool closing; /* The hand passes by; sweep latch. */
-    RtU32 top;    /* Highest page number that has been asked for an entry. */
+    u32 sweepers;        /* Tasks that evict a page of this file; sweep latch. */
+    bool closing;        /* The hand passes by; sweep latch. */
+    RtU32 top;           /* Highest page number that has been asked for an entry. */
+    u64 directory_bytes; /* Of shelves and their chunks, in the pool's account. */
     RtPtr shelves[POOL_SHELF];
 };
 
@@ -91,6 +93,10 @@ MUST_CHECK Err pool__frame_take(Pool *pool, u32 *frame_out);
 void pool__frame_give(Pool *pool, u32 frame);
 /* The frame holds this page now: the sweep may find it. */
 void pool__frame_own(Pool *pool, u32 frame, PoolFile *file, u32 page_id);
+
+/* What a pool has beside its frames, whatever the caps say. */
+void pool__around_add(Pool *pool, u64 bytes);
+void pool__around_release(Pool *pool, u64 bytes);
 
 /* All pages of the file go, and their frames are free; nobody else uses it. */
 void pool__file_empty(PoolFile *file);

@@ -8,8 +8,9 @@
 STATIC_ASSERT(TXN_TABLE_FIRST == 64);
 
 void
-txn_table_init(TxnTable *table)
+txn_table_init(TxnTable *table, MemAccount *account)
 {
+    table->account = account;
     rt_latch_init(&table->latch, STORE_RANK_STATES);
 }
 
@@ -61,6 +62,7 @@ shelf_add(TxnTable *table)
     if (shelf == NULL) return ERR_NOMEM;
     for (u32 i = 0; i < count; i++) {
         shelf[i].index = made + i;
+        shelf[i].undo.account = table->account;
         shelf[i].free_next = i + 1 < count ? &shelf[i + 1] : NULL;
     }
     rt_latch_acquire(&table->latch);

@@ -76,6 +76,7 @@ struct TxnState {
 #define TXN_TABLE_SHELFS 18u
 
 typedef struct TxnTable {
+    MemAccount *account; /* Of undo lists; may be NULL. */
     RtPtr shelfs[TXN_TABLE_SHELFS];
     RtLatch latch; /* Guards the rest. */
     TxnState *free_first;
@@ -85,7 +86,7 @@ typedef struct TxnTable {
     RtU64 floor; /* Every id below has been given back: read without the latch. */
 } TxnTable;
 
-void txn_table_init(TxnTable *table);
+void txn_table_init(TxnTable *table, MemAccount *account);
 void txn_table_free(TxnTable *table);
 /* A state with a fresh id, running, not in the open set.  ERR_NOMEM, ERR_LIMIT. */
 MUST_CHECK Err txn_table_take(TxnTable *table, struct StoreTxn *txn, TxnState **state_out);

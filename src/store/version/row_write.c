@@ -456,7 +456,7 @@ prepare(RowWrite *w)
         Err spilled = spill_out(txn);
         if (spilled != OK) return spilled;
     }
-    Err err = undo_reserve(&txn->state->undo, key_bytes, redo_position(txn));
+    Err err = undo_reserve(&txn->state->undo, key_bytes);
     if (err == OK) err = version_prepare(&txn->store->versions);
     if (err == OK) err = redo_reserve(txn, w->key.bytes + w->content.bytes);
     if (err == OK) err = row_room(txn->store, &txn->scratch);

@@ -510,7 +510,7 @@ chunk_out(Store *store, Spill *spill, TxnState *state)
     for (; entry != NULL; entry = entry_after(m.chunk, entry)) {
         if (stands(entry) && entry->kind == UNDO_BEFORE) before_leave(store, undo_before(entry));
     }
-    mem_free(undo_take_oldest(&state->undo));
+    undo_chunk_free(&state->undo, undo_take_oldest(&state->undo));
     return OK;
 }
 
@@ -634,7 +634,7 @@ entry_back(Store *store, TxnState *state, Spill *spill, const SpillEntry *entry,
     u32 tries = 0;
     Err err;
     do {
-        err = undo_reserve(undo, MAX_OF(entry->key.bytes, sizeof(Before *)), entry->redo);
+        err = undo_reserve_back(undo, MAX_OF(entry->key.bytes, sizeof(Before *)));
     } while (err != OK && again(&tries, err));
     Slice key = entry->key;
     Before *before = NULL;

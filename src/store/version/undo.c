@@ -6,6 +6,8 @@
  */
 #include "store/version/undo.h"
 
+#include "store/pool/pool.h"
+
 #define CHUNK_SMALL ((u32)448)
 #define CHUNK_LARGE ((u32)16320)
 
@@ -34,20 +36,62 @@ chunk_takes(const UndoChunk *chunk, u32 bytes, u64 redo_at)
            redo_at - chunk->redo_base <= U32_MAX;
 }
 
-Err
-undo_reserve(UndoLog *log, size_t key_bytes, u64 redo_at)
+static u64
+chunk_bytes(u32 room)
 {
-    u32 bytes = entry_bytes(key_bytes);
-    if (LIKELY(log->spare != NULL && log->spare->room >= bytes)) return OK;
-    (void)redo_at;
+    return offsetof(UndoChunk, bytes) + room;
+}
+
+void
+undo_chunk_free(const UndoLog *log, UndoChunk *chunk)
+{
+    if (chunk == NULL) return;
+    if (log->account != NULL) mem_account_release(log->account, chunk_bytes(chunk->room));
+    mem_free(chunk);
+}
+
+/* `must`: counted whatever the caps say. */
+static NOINLINE Err
+spare_make(UndoLog *log, u32 bytes, bool must)
+{
     u32 room = newest_chunk(log) == NULL && bytes <= CHUNK_SMALL ? CHUNK_SMALL : CHUNK_LARGE;
     if (PLANT(141)) room = bytes; /* No bug: every entry can be spilled by itself. */
-    UndoChunk *chunk = (UndoChunk *)mem_alloc(offsetof(UndoChunk, bytes) + room);
-    if (chunk == NULL) return ERR_NOMEM;
+    u64 charged = log->account != NULL ? chunk_bytes(room) : 0;
+    Err err = OK;
+    if (log->account != NULL && must)
+        mem_account_add(log->account, charged);
+    else if (log->account != NULL)
+        err = pool_charge_reserving(log->account, charged);
+    if (err != OK) return err;
+    UndoChunk *chunk = (UndoChunk *)mem_alloc(chunk_bytes(room));
+    if (chunk == NULL) {
+        if (log->account != NULL) mem_account_release(log->account, charged);
+        return ERR_NOMEM;
+    }
     *chunk = (UndoChunk){.room = room};
-    mem_free(log->spare);
+    undo_chunk_free(log, log->spare);
     log->spare = chunk;
     return OK;
+}
+
+static bool
+spare_takes(const UndoLog *log, u32 bytes)
+{
+    return log->spare != NULL && log->spare->room >= bytes;
+}
+
+Err
+undo_reserve(UndoLog *log, size_t key_bytes)
+{
+    u32 bytes = entry_bytes(key_bytes);
+    return LIKELY(spare_takes(log, bytes)) ? OK : spare_make(log, bytes, false);
+}
+
+Err
+undo_reserve_back(UndoLog *log, size_t key_bytes)
+{
+    u32 bytes = entry_bytes(key_bytes);
+    return spare_takes(log, bytes) ? OK : spare_make(log, bytes, true);
 }
 
 /* Put the spare chunk to use. */
@@ -182,9 +226,9 @@ entry_drop(UndoLog *log)
     if (chunk->used > 0) return;
     chunk_leave(log, chunk);
     if (log->spare != NULL && log->spare->room >= chunk->room) {
-        mem_free(chunk);
+        undo_chunk_free(log, chunk);
     } else {
-        mem_free(log->spare);
+        undo_chunk_free(log, log->spare);
         log->spare = chunk;
     }
 }
@@ -229,11 +273,11 @@ undo_reset(UndoLog *log)
         if (chunk->room == CHUNK_SMALL && log->spare == NULL) {
             log->spare = chunk;
         } else {
-            mem_free(chunk);
+            undo_chunk_free(log, chunk);
         }
     }
     if (log->spare != NULL && log->spare->room != CHUNK_SMALL) {
-        mem_free(log->spare);
+        undo_chunk_free(log, log->spare);
         log->spare = NULL;
     }
     log->count = 0;
@@ -244,6 +288,6 @@ void
 undo_free(UndoLog *log)
 {
     undo_reset(log);
-    mem_free(log->spare);
+    undo_chunk_free(log, log->spare);
     log->spare = NULL;
 }

@@ -53,16 +53,19 @@ typedef struct UndoWalk {
 } UndoWalk;
 
 typedef struct UndoLog {
-    RtPtr newest;      /* UndoChunk */
-    UndoChunk *oldest; /* The owner's. */
-    UndoChunk *spare;  /* Empty, kept. */
-    u64 count;         /* Entries that stand, spilled ones too. */
-    u64 bytes;         /* Of the chunks. */
-    UndoWalk standing; /* At the newest of them, if known. */
+    RtPtr newest;        /* UndoChunk */
+    UndoChunk *oldest;   /* The owner's. */
+    UndoChunk *spare;    /* Empty, kept. */
+    u64 count;           /* Entries that stand, spilled ones too. */
+    u64 bytes;           /* Of the chunks. */
+    UndoWalk standing;   /* At the newest of them, if known. */
+    MemAccount *account; /* Of the chunks, the spare one too; may be NULL. */
 } UndoLog;
 
-/* Have room for an entry with a key of this length.  ERR_NOMEM. */
-MUST_CHECK Err undo_reserve(UndoLog *log, size_t key_bytes, u64 redo_at);
+/* Have room for an entry with a key of this length.  ERR_NOMEM, also while the account is full. */
+MUST_CHECK Err undo_reserve(UndoLog *log, size_t key_bytes);
+/* The same for who rolls back: counted, but refused only when there is no memory. */
+MUST_CHECK Err undo_reserve_back(UndoLog *log, size_t key_bytes);
 /* Append after undo_reserve().  BEFORE: `key` is the pointer's bytes.  If the epoch asks for a
    chunk of its own, the one reserved is used. */
 UndoEntry *undo_append(UndoLog *log, UndoKind kind, TreeId tree, Slice key, u64 epoch, u64 redo_at);
@@ -96,8 +99,9 @@ UndoWalk undo_walk(const UndoLog *log);
 UndoWalk undo_walk_up_to(const UndoLog *log, u64 epoch);
 const UndoEntry *undo_walk_next(UndoWalk *walk, const UndoChunk **chunk_out);
 
-/* Take the oldest chunk off the list, which has another one; the caller frees it. */
+/* Take the oldest chunk off the list, which has another one; for undo_chunk_free(). */
 UndoChunk *undo_take_oldest(UndoLog *log);
+void undo_chunk_free(const UndoLog *log, UndoChunk *chunk); /* NULL is allowed. */
 /* Nothing in memory stands any more: forget the marks. */
 void undo_clear(UndoLog *log);
 void undo_reset(UndoLog *log); /* Empty; keeps a chunk. */

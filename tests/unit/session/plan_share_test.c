@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "rt/lock.h"
+#include "session/session__impl.h"
 
 static Session *
 share_open(const char *name, bool shares)
@@ -71,6 +72,32 @@ a_text_is_planned_once(void **state)
     stmt_finalize(other);
     session_destroy(b);
     session_destroy(alone);
+}
+
+/* A plan that nobody runs is in the account of its database, until it gives way. */
+static void
+what_is_kept_is_charged(void **state)
+{
+    (void)state;
+    Session *keeper = share_open("charged", true), *other = share_open("charged", true);
+    kit_exec(keeper, "CREATE TABLE t(a INTEGER PRIMARY KEY, b); INSERT INTO t VALUES(1, 'x')");
+    session_destroy(other);
+    Database *database = keeper->db[0].database;
+    plan_share__give_back(database, U64_MAX);
+    u64 before = database->account->used_bytes;
+    other = share_open("charged", true);
+    char sql[100];
+    for (u32 i = 0; i < 30; i++) {
+        snprintf(sql, sizeof(sql), "SELECT b, a + %u FROM t WHERE a = 2", i);
+        kit_query(other, sql, "");
+    }
+    session_destroy(other); /* What it kept for itself is gone. */
+    u64 kept = database->account->used_bytes - before;
+    u64 given = plan_share__give_back(database, U64_MAX);
+    assert_true(given >= 30 * 1024);
+    assert_int_equal(kept, given);
+    assert_int_equal(database->account->used_bytes, before);
+    session_destroy(keeper);
 }
 
 static void
@@ -237,6 +264,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_is_planned_once),
+        cmocka_unit_test(what_is_kept_is_charged),
         cmocka_unit_test(writes_and_triggers_are_shared),
         cmocka_unit_test(another_schema_is_another_plan),
         cmocka_unit_test(another_meaning_is_another_plan),

@@ -39,6 +39,39 @@ verdicts_and_own_writes(void **state)
     store_close(store);
 }
 
+/* What a transaction must remember to undo its inserts is in the account until it ends. */
+static void
+undo_is_charged(void **state)
+{
+    (void)state;
+    Store *store = kit_open_memory();
+    MemAccount *account = store_account(store);
+    StoreTxn *txn = kit_begin(store, STORE_SNAPSHOT);
+    char key[48];
+    for (u32 i = 0; i < 20000; i++) {
+        snprintf(key, sizeof(key), "%08u key of some length, for the undo", i);
+        kit_put(txn, TREE_ROOT, key, "v", STORE_PUT_ANY);
+    }
+    u64 before = account->used_bytes;
+    kit_commit(txn);
+    assert_true(account->used_bytes + 20000 * strlen(key) <= before);
+
+    /* At a cap a write is refused, and rolling back is not. */
+    txn = kit_begin(store, STORE_SNAPSHOT);
+    mem_account_cap(account, account->used_bytes + account->used_bytes / 4);
+    Err err = OK;
+    for (u32 i = 0; i < 200000 && err == OK; i++) {
+        StoreVerdict verdict;
+        snprintf(key, sizeof(key), "%08u", 10000000 + i);
+        err = store_put(txn, TREE_ROOT, kit_text(key), kit_text("v"), STORE_PUT_ANY, &verdict);
+    }
+    assert_int_equal(err, ERR_NOMEM);
+    store_txn_rollback(txn);
+    mem_account_cap(account, 0);
+    kit_check(store);
+    store_close(store);
+}
+
 static void
 put_number(StoreTxn *txn, TreeId tree, i64 number)
 {
@@ -309,13 +342,10 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verdicts_and_own_writes),
-        cmocka_unit_test(marks_and_rollback),
-        cmocka_unit_test(next_keys),
-        cmocka_unit_test(snapshots_hold),
-        cmocka_unit_test(cursors_move_and_survive),
-        cmocka_unit_test(token_and_locks),
-        cmocka_unit_test(trees_come_and_go),
+        cmocka_unit_test(verdicts_and_own_writes), cmocka_unit_test(undo_is_charged),
+        cmocka_unit_test(marks_and_rollback),      cmocka_unit_test(next_keys),
+        cmocka_unit_test(snapshots_hold),          cmocka_unit_test(cursors_move_and_survive),
+        cmocka_unit_test(token_and_locks),         cmocka_unit_test(trees_come_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
