@@ -116,6 +116,7 @@ struct sqlite3_stmt {
    memory.  Of a connection all but its memory has been freed. */
 sqlite3 *capi__db_new(void);
 void capi__db_free(sqlite3 *db);
+/* The session's lock is held. */
 sqlite3_stmt *capi__stmt_new(sqlite3 *db);
 void capi__stmt_free(sqlite3 *db, sqlite3_stmt *stmt);
 /* The process ends: whole lists. */

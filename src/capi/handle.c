@@ -48,10 +48,8 @@ capi__db_free(sqlite3 *db)
 sqlite3_stmt *
 capi__stmt_new(sqlite3 *db)
 {
-    session_lock(db->session);
     sqlite3_stmt *stmt = db->free_stmt;
     if (stmt != NULL) db->free_stmt = stmt->next;
-    session_unlock(db->session);
     CapiProcess *process = stmt == NULL ? capi__process() : NULL;
     if (process != NULL) {
         rt_mutex_lock(&process->mutex);
@@ -65,10 +63,8 @@ capi__stmt_new(sqlite3 *db)
 void
 capi__stmt_free(sqlite3 *db, sqlite3_stmt *stmt)
 {
-    session_lock(db->session);
     *stmt = (sqlite3_stmt){.next = db->free_stmt};
     db->free_stmt = stmt;
-    session_unlock(db->session);
 }
 
 void

@@ -13,22 +13,27 @@ static int
 prepare(sqlite3 *db, const char *sql, size_t bytes, sqlite3_stmt **stmt_out, size_t *consumed_out)
 {
     Stmt *inner;
+    session_lock(db->session); /* Once for all that follows. */
     sqlite3_stmt *stmt = capi__stmt_new(db);
-    if (stmt == NULL) return capi__fail(db, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
-    Err err = stmt_prepare_text(db->session, sql, bytes, &inner, consumed_out);
-    if (err != OK || inner == NULL) {
+    Err err = stmt == NULL ? ERR_NOMEM
+                           : stmt_prepare_text(db->session, sql, bytes, &inner, consumed_out);
+    int code;
+    if (stmt == NULL) {
+        code = capi__fail(db, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    } else if (err != OK || inner == NULL) {
         capi__stmt_free(db, stmt);
-        return capi__result(db, err);
+        code = capi__result(db, err);
+    } else {
+        *stmt = (sqlite3_stmt){.magic = STMT_MAGIC, .stmt = inner, .db = db};
+        stmt->row = stmt_row_place(inner);
+        stmt->next = db->first;
+        if (stmt->next != NULL) stmt->next->previous = stmt;
+        db->first = stmt;
+        *stmt_out = stmt;
+        code = capi__result(db, OK);
     }
-    *stmt = (sqlite3_stmt){.magic = STMT_MAGIC, .stmt = inner, .db = db};
-    stmt->row = stmt_row_place(inner);
-    session_lock(db->session);
-    stmt->next = db->first;
-    if (stmt->next != NULL) stmt->next->previous = stmt;
-    db->first = stmt;
     session_unlock(db->session);
-    *stmt_out = stmt;
-    return capi__result(db, OK);
+    return code;
 }
 
 int

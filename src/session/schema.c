@@ -27,6 +27,20 @@ load_catalog(Session *session, SessionDb *db, u64 version)
 }
 
 bool
+session__catalogs_stand(const Session *session)
+{
+    if (session->open_txns > 0) return false; /* Their snapshots say what holds. */
+    for (u32 i = 0; i < session->db_count; i++) {
+        const SessionDb *db = &session->db[i];
+        if (db->database == NULL) continue;
+        u64 started = rt_load_acquire(&db->database->ddl_started);
+        if (db->catalog == NULL || db->own_ddl || db->verified_at != started) return false;
+        if (started != rt_load_acquire(&db->database->ddl_finished)) return false;
+    }
+    return true;
+}
+
+bool
 session__verify_at_once(SessionDb *db)
 {
     bool quiet = db->ddl_at_begin == rt_load_acquire(&db->database->ddl_finished);

@@ -276,6 +276,7 @@ free_session(Session *session)
 {
     ASSERT(session->first_stmt == NULL);
     stmt_cache__clear(session);
+    stmt__free_spare(session);
     session__rollback(session);
     virtual__close(session);
     for (u32 i = 0; i < session->db_count; i++) {

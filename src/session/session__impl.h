@@ -132,6 +132,7 @@ struct Session {
 
     Stmt *first_stmt; /* All statements of the connection. */
     Stmt *current;    /* The one whose step runs now. */
+    Stmt *spare_stmt; /* A freed one, whose buffers the next takes over; NULL: none. */
     ArenaPool chunks; /* Of the arenas of statements and plans. */
     StmtCacheEntry stmt_cache[STMT_CACHE_ENTRIES];
     u64 stmt_cache_used;
@@ -189,7 +190,7 @@ struct Stmt {
     Session *session;
     Stmt *next, *previous;
     char *sql; /* NUL-terminated, this statement only. */
-    size_t sql_bytes;
+    size_t sql_bytes, sql_room;
     Arena arena;             /* Syntax tree of commands. */
     const AstStatement *ast; /* Commands only; NULL for planned statements. */
     Plan *plan;
@@ -214,7 +215,7 @@ struct Stmt {
     Cell changed;                          /* PRAGMA count_changes: the row of a write. */
     StoreMark mark[CATALOG_DATABASES_MAX]; /* Of a write: where it began. */
     u64 count[STMT_COUNTERS];              /* Gathered from run states (stmt_counter()). */
-    u32 param_count;
+    u32 param_count, param_room;
     Cell *param;
     Buf *param_bytes; /* Owned bytes of text and blob parameters. */
     Arena run;        /* Bytes of the present run: command rows, texts of columns. */
@@ -250,7 +251,8 @@ bool crowd__leave_rows(Stmt *stmt);
 /* ---- stmt.c, stmt_cache.c ---- */
 void stmt__gather_counts(Stmt *stmt); /* Of its run state, before that goes. */
 void stmt__free(Stmt *stmt);
-/* A statement of that text, ready to be used; NULL: there is none. */
+/* Free what the session keeps of freed statements. */
+void stmt__free_spare(Session *session);
 /* A plan from the shared ones, referenced; NULL: make one. */
 Plan *plan_share__take(const Stmt *stmt, const PlanContext *context);
 /* Offer one that was just made. */
@@ -262,7 +264,9 @@ u64 plan_share__give_back(void *database, u64 bytes);
 /* Rows in the tables of a plan, as far as it depends on them; and whether that is still so. */
 f64 stmt_cache__rows(const Plan *plan);
 bool stmt_cache__rows_near(const Plan *plan, f64 then);
-Stmt *stmt_cache__take(Session *session, Slice sql);
+/* A statement of that text, ready to be used; NULL: there is none.  *hash_out: of the text, as in
+   Stmt.text_hash; 0: not known. */
+Stmt *stmt_cache__take(Session *session, Slice sql, u64 *hash_out);
 /* Keep a statement that was finalized and is in no list any more; false: it is not worth it. */
 bool stmt_cache__keep(Stmt *stmt);
 /* Free what is kept: before anything goes that a plan or its run state may point to. */
@@ -282,6 +286,8 @@ MUST_CHECK Err explain__report(Stmt *stmt);
 /* ---- schema.c: catalogs of the session ---- */
 /* Make every database's catalog the one that the present snapshot sees. */
 MUST_CHECK Err session__refresh_catalogs(Session *session);
+/* Are the catalogs in hand what a snapshot of now would see, as far as the DDL counters tell? */
+bool session__catalogs_stand(const Session *session);
 /* Is the catalog in hand what the snapshot sees, as far as the DDL counters tell? */
 bool session__verify_at_once(SessionDb *db);
 void session__catalog_view(const Session *session, CatalogView *view_out);

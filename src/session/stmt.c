@@ -40,6 +40,7 @@ drop_plan(Stmt *stmt)
     exec_close(stmt->exec);
     plan_release(stmt->plan);
     for (u32 i = 0; i < CATALOG_DATABASES_MAX; i++) {
+        if (stmt->catalog[i] == NULL) continue;
         catalog_release(stmt->catalog[i]);
         stmt->catalog[i] = NULL;
     }
@@ -47,19 +48,74 @@ drop_plan(Stmt *stmt)
     stmt->plan = NULL;
 }
 
-void
-stmt__free(Stmt *stmt)
+/* Of a freed statement: longer texts and more parameters are not kept for the next. */
+#define SPARE_TEXT_BYTES ((size_t)4096)
+#define SPARE_PARAMS     64u
+
+static void
+free_memory(Stmt *stmt)
 {
-    drop_plan(stmt);
-    for (u32 i = 0; stmt->param_bytes != NULL && i < stmt->param_count; i++)
-        buf_free(&stmt->param_bytes[i]);
     mem_free(stmt->param_bytes);
     mem_free(stmt->param);
     mem_free(stmt->sql);
+    mem_free(stmt);
+}
+
+void
+stmt__free(Stmt *stmt)
+{
+    Session *session = stmt->session;
+    drop_plan(stmt);
+    for (u32 i = 0; stmt->param_bytes != NULL && i < stmt->param_count; i++)
+        buf_free(&stmt->param_bytes[i]);
     arena_free(&stmt->arena);
     arena_free(&stmt->run);
     arena_free(&stmt->row_text);
-    mem_free(stmt);
+    if (session->spare_stmt != NULL || stmt->sql_room > SPARE_TEXT_BYTES ||
+        stmt->param_room > SPARE_PARAMS) {
+        free_memory(stmt);
+        return;
+    }
+    *stmt = (Stmt){.sql = stmt->sql,
+                   .sql_room = stmt->sql_room,
+                   .param = stmt->param,
+                   .param_bytes = stmt->param_bytes,
+                   .param_room = stmt->param_room};
+    session->spare_stmt = stmt;
+}
+
+void
+stmt__free_spare(Session *session)
+{
+    if (session->spare_stmt != NULL) free_memory(session->spare_stmt);
+    session->spare_stmt = NULL;
+}
+
+/* An empty statement with its own copy of the text. */
+static Stmt *
+stmt_new(Session *session, const char *sql, size_t bytes)
+{
+    Stmt *stmt = session->spare_stmt;
+    session->spare_stmt = NULL;
+    if (stmt == NULL) stmt = MEM_NEW(Stmt);
+    if (stmt == NULL) return NULL;
+    stmt->session = session;
+    if (stmt->sql_room <= bytes) {
+        mem_free(stmt->sql);
+        stmt->sql_room = MAX_OF(bytes + 1, (size_t)128);
+        stmt->sql = (char *)mem_alloc(stmt->sql_room);
+    }
+    if (stmt->sql == NULL) {
+        free_memory(stmt);
+        return NULL;
+    }
+    memcpy(stmt->sql, sql, bytes);
+    stmt->sql[bytes] = 0;
+    stmt->sql_bytes = bytes;
+    arena_init_pooled(&stmt->arena, &session->account, &session->chunks);
+    arena_init_pooled(&stmt->run, &session->account, &session->chunks);
+    arena_init_pooled(&stmt->row_text, &session->account, &session->chunks);
+    return stmt;
 }
 
 static ParseOptions
@@ -96,10 +152,13 @@ is_listed(const Stmt *stmt)
            (stmt->explain == AST_EXPLAIN_PROGRAM || stmt->explain == AST_EXPLAIN_ANALYZE);
 }
 
-/* A catalog must be known before names can be resolved. */
+/* A catalog must be known before names can be resolved.  One that was checked and that nobody has
+   changed since needs no snapshot, if planning is all that is to be done. */
 static Err
-catalogs_for_prepare(Session *session, bool *opened_out)
+catalogs_for_prepare(Session *session, bool plans, bool *opened_out)
 {
+    *opened_out = false;
+    if (plans && session__catalogs_stand(session)) return OK;
     *opened_out = session->db[0].txn == NULL;
     Err err = session__ensure_txn(session);
     return err == OK ? session__refresh_catalogs(session) : err;
@@ -118,9 +177,10 @@ end_prepare(Session *session, bool opened)
     }
 }
 
-/* Plan `ast` against the session's catalogs.  The run state is made when it first runs. */
+/* Plan `ast` against the session's catalogs.  The run state is made when it first runs.  `scratch`:
+   the arena of the tree, which goes with it. */
 static Err
-plan_stmt(Stmt *stmt, const AstStatement *ast)
+plan_stmt(Stmt *stmt, const AstStatement *ast, Arena *scratch)
 {
     Session *session = stmt->session;
     CatalogView view;
@@ -128,6 +188,7 @@ plan_stmt(Stmt *stmt, const AstStatement *ast)
     ErrMsg msg = {.sql_offset = -1};
     session__catalog_view(session, &view);
     session__plan_context(session, &view, &context);
+    context.scratch = scratch;
     Plan *plan = plan_share__take(stmt, &context);
     if (plan == NULL) {
         Err err = plan_prepare(&context, ast, SLICE(stmt->sql, stmt->sql_bytes), &plan, &msg);
@@ -166,12 +227,12 @@ prepare_again(Stmt *stmt)
     ErrMsg msg = {.sql_offset = -1};
     ParseOptions options = parse_options(session);
     Arena arena;
-    arena_init(&arena, NULL);
+    arena_init_pooled(&arena, &session->account, &session->chunks);
     Err err = sql_parse(&arena, SLICE(stmt->sql, stmt->sql_bytes), &options, &ast, &consumed, &msg);
     if (err != OK) {
         session__fail(session, err, &msg);
     } else {
-        err = plan_stmt(stmt, ast);
+        err = plan_stmt(stmt, ast, &arena);
     }
     arena_free(&arena);
     return err;
@@ -180,11 +241,42 @@ prepare_again(Stmt *stmt)
 static Err
 make_params(Stmt *stmt, const AstStatement *ast)
 {
-    stmt->param_count = ast->param_count;
-    if (stmt->param_count == 0) return OK;
-    stmt->param = MEM_NEW_ARRAY(Cell, stmt->param_count);
-    stmt->param_bytes = MEM_NEW_ARRAY(Buf, stmt->param_count);
-    return stmt->param == NULL || stmt->param_bytes == NULL ? ERR_NOMEM : OK;
+    u32 count = ast->param_count;
+    if (count > stmt->param_room) {
+        mem_free(stmt->param);
+        mem_free(stmt->param_bytes);
+        stmt->param_room = MAX_OF(count, 8u);
+        stmt->param = MEM_NEW_ARRAY(Cell, stmt->param_room);
+        stmt->param_bytes = MEM_NEW_ARRAY(Buf, stmt->param_room);
+        if (stmt->param == NULL || stmt->param_bytes == NULL) {
+            mem_free(stmt->param);
+            mem_free(stmt->param_bytes);
+            stmt->param = NULL;
+            stmt->param_bytes = NULL;
+            stmt->param_room = 0;
+            return ERR_NOMEM;
+        }
+    }
+    stmt->param_count = count;
+    for (u32 i = 0; i < count; i++) {
+        stmt->param[i] = cell_null();
+        stmt->param_bytes[i] = (Buf){0};
+    }
+    return OK;
+}
+
+/* What is to be shown is no row; an error stays, unless the wait fails. */
+static Err
+wait_shown_keeping(Session *session)
+{
+    bool has_shown = session->has_shown;
+    ErrMsg kept = {.sql_offset = -1};
+    err_move(&kept, &session->error);
+    Err shown = session__wait_shown(session);
+    session->has_shown = has_shown;
+    if (shown == OK) err_move(&session->error, &kept);
+    err_clear(&kept);
+    return shown;
 }
 
 static Err
@@ -196,9 +288,9 @@ prepare_parsed(Stmt *stmt, AstStatement *ast)
     Err err = make_params(stmt, ast);
     if (err != OK) return session__fail(session, err, NULL);
     bool opened;
-    err = catalogs_for_prepare(session, &opened);
+    err = catalogs_for_prepare(session, is_planned(ast), &opened);
     if (err == OK && is_planned(ast)) {
-        err = plan_stmt(stmt, ast);
+        err = plan_stmt(stmt, ast, &stmt->arena);
         if (err == OK && is_listed(stmt)) explain__describe(stmt);
     } else if (err == OK) {
         stmt->ast = ast;
@@ -206,13 +298,7 @@ prepare_parsed(Stmt *stmt, AstStatement *ast)
         err = command__describe(stmt);
     }
     /* Column names and "no such table" may rest on somebody's schema change. */
-    bool has_shown = session->has_shown;
-    ErrMsg kept = {.sql_offset = -1};
-    err_move(&kept, &session->error);
-    Err shown = session__wait_shown(session);
-    session->has_shown = has_shown;
-    if (shown == OK) err_move(&session->error, &kept);
-    err_clear(&kept);
+    Err shown = session->open_txns > 0 ? wait_shown_keeping(session) : OK;
     end_prepare(session, opened);
     return shown != OK ? shown : err;
 }
@@ -242,25 +328,20 @@ parse_text(Stmt *stmt, bool goes_on, AstStatement **ast_out, size_t *consumed_ou
 }
 
 static Err
-prepare_inside(Session *session, Slice sql, bool *goes_on_io, Stmt **stmt_out, size_t *consumed_out)
+prepare_inside(Session *session, Slice sql, u64 hash, bool *goes_on_io, Stmt **stmt_out,
+               size_t *consumed_out)
 {
     AstStatement *ast = NULL;
     size_t consumed = 0;
     bool more = false, goes_on = *goes_on_io;
     *goes_on_io = false;
-    Stmt *stmt = MEM_NEW(Stmt);
-    if (stmt == NULL) return session__fail(session, ERR_NOMEM, NULL);
-    stmt->session = session;
-    arena_init_pooled(&stmt->arena, &session->account, &session->chunks);
-    arena_init_pooled(&stmt->run, &session->account, &session->chunks);
-    arena_init_pooled(&stmt->row_text, &session->account, &session->chunks);
     /* The tree's slices point into the text, so the statement parses its own copy. */
     const u8 *nul = sql.bytes == 0 ? NULL : memchr(sql.p, 0, sql.bytes);
-    stmt->sql_bytes = nul == NULL ? sql.bytes : (size_t)(nul - sql.p);
-    stmt->sql = mem_strndup(sql.p, stmt->sql_bytes);
-    Err err = stmt->sql == NULL ? session__fail(session, ERR_NOMEM, NULL) : OK;
+    size_t bytes = nul == NULL ? sql.bytes : (size_t)(nul - sql.p);
+    Stmt *stmt = stmt_new(session, (const char *)sql.p, bytes);
+    if (stmt == NULL) return session__fail(session, ERR_NOMEM, NULL);
     goes_on = goes_on && nul == NULL;
-    if (err == OK) err = parse_text(stmt, goes_on, &ast, &consumed, &more);
+    Err err = parse_text(stmt, goes_on, &ast, &consumed, &more);
     if (more) {
         stmt__free(stmt);
         *goes_on_io = true;
@@ -270,6 +351,7 @@ prepare_inside(Session *session, Slice sql, bool *goes_on_io, Stmt **stmt_out, s
     if (consumed_out != NULL) *consumed_out = consumed;
     if (err == OK && ast != NULL) {
         stmt->is_whole_text = nul == NULL && consumed == sql.bytes && !goes_on;
+        if (stmt->is_whole_text) stmt->text_hash = hash;
         stmt->sql_bytes = MIN_OF(consumed, stmt->sql_bytes);
         stmt->sql[stmt->sql_bytes] = 0;
         err = prepare_parsed(stmt, ast);
@@ -296,13 +378,14 @@ prepare_first(Session *session, Slice sql, bool *goes_on_io, Stmt **stmt_out, si
     session__enter(session, &previous);
     err_clear(&session->error);
     Err err = OK;
-    Stmt *kept = *goes_on_io ? NULL : stmt_cache__take(session, sql);
+    u64 hash = 0;
+    Stmt *kept = *goes_on_io ? NULL : stmt_cache__take(session, sql, &hash);
     if (kept != NULL) {
         link_stmt(session, kept);
         *stmt_out = kept;
         if (consumed_out != NULL) *consumed_out = sql.bytes;
     } else {
-        err = prepare_inside(session, sql, goes_on_io, stmt_out, consumed_out);
+        err = prepare_inside(session, sql, hash, goes_on_io, stmt_out, consumed_out);
     }
     session__leave(session, previous);
     session_unlock(session);

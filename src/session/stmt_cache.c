@@ -25,7 +25,7 @@ static StmtCacheEntry *
 set_of(Session *session, u64 hash)
 {
     u32 sets = STMT_CACHE_ENTRIES / STMT_CACHE_WAYS;
-    return &session->stmt_cache[(hash % sets) * STMT_CACHE_WAYS];
+    return &session->stmt_cache[((hash >> 1) % sets) * STMT_CACHE_WAYS];
 }
 
 f64
@@ -66,10 +66,12 @@ drop(StmtCacheEntry *entry)
 }
 
 Stmt *
-stmt_cache__take(Session *session, Slice sql)
+stmt_cache__take(Session *session, Slice sql, u64 *hash_out)
 {
+    *hash_out = 0;
     if (session->host.authorize != NULL || sql.bytes > TEXT_BYTES_MAX) return NULL;
-    u64 hash = hash_bytes(sql.p, sql.bytes, 0);
+    u64 hash = hash_bytes(sql.p, sql.bytes, 0) | 1;
+    *hash_out = hash;
     StmtCacheEntry *set = set_of(session, hash);
     for (u32 i = 0; i < STMT_CACHE_WAYS; i++) {
         StmtCacheEntry *entry = &set[i];
@@ -149,7 +151,8 @@ stmt_cache__keep(Stmt *stmt)
 {
     Session *session = stmt->session;
     if (!may_keep(stmt) || !make_room(session)) return false;
-    u64 hash = hash_bytes(stmt->sql, stmt->sql_bytes, 0);
+    if (stmt->text_hash == 0) stmt->text_hash = hash_bytes(stmt->sql, stmt->sql_bytes, 0) | 1;
+    u64 hash = stmt->text_hash;
     StmtCacheEntry *set = set_of(session, hash), *place = set;
     for (u32 i = 0; i < STMT_CACHE_WAYS; i++) {
         if (set[i].stmt == NULL) {

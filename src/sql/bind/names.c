@@ -32,6 +32,20 @@ bind__column_hidden(const Source *source, u32 column)
     return source->column[column].hidden_in_star;
 }
 
+/* slice_equal_nocase() of a terminated name (NULL: of no byte), without asking for its length. */
+static ALWAYS_INLINE bool
+is_name(const char *column, Slice name)
+{
+    const u8 *p = (const u8 *)column;
+    if (UNLIKELY(p == NULL)) return name.bytes == 0;
+    for (size_t i = 0; i < name.bytes; i++) {
+        u32 differs = p[i] ^ name.p[i], letter = (p[i] | 0x20u) - 'a';
+        if (differs != 0 && (differs != 0x20 || letter >= 26)) return false;
+        if (p[i] == 0) return false; /* A name has no zero byte. */
+    }
+    return p[name.bytes] == 0;
+}
+
 /* Wide sources get a hash of their names at the first search; narrow ones are walked. */
 #define HASH_FROM_COLUMNS 12u
 
@@ -60,7 +74,7 @@ column_search(Binder *b, Source *source, Slice name)
 {
     if (source->column_count < HASH_FROM_COLUMNS) {
         for (u32 i = 0; i < source->column_count; i++) {
-            if (slice_equal_nocase(bind__text(bind__column_name(source, i)), name)) return (i32)i;
+            if (is_name(bind__column_name(source, i), name)) return (i32)i;
         }
         return -1;
     }

@@ -254,7 +254,10 @@ core_classify(Core *core)
 static const char *
 value_column_name(Binder *b, u32 number)
 {
+    static const char *const names[] = {"column1", "column2", "column3", "column4",
+                                        "column5", "column6", "column7", "column8"};
     char text[32] = "column", digits[12];
+    if (number <= COUNT_OF(names)) return names[number - 1];
     u32 bytes = 6, count = 0;
     do {
         digits[count++] = (char)('0' + number % 10);

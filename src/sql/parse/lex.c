@@ -468,6 +468,7 @@ lex__next(const u8 *text, const u8 *end, u32 offset, Token *token_out)
     }
     switch (class) {
     case BC_SINGLE: code = single_code[*p]; break;
+    case BC_END: *token_out = (Token){.offset = (u32)(p - text), .extra = 1}; return;
     case BC_DOT:
         if (is_digit(p + 1, end)) goto rare;
         code = TK_DOT;

@@ -114,11 +114,11 @@ count_changes(Binder *b, const AstStatement *ast)
 static Err
 plan_run(const PlanContext *ctx, const AstStatement *ast, Plan *plan, ErrMsg *msg)
 {
-    Arena scratch;
-    arena_init_pooled(&scratch, ctx->account, ctx->pool);
+    Arena own;
+    arena_init_pooled(&own, ctx->account, ctx->pool);
     Binder b = {.ctx = ctx,
                 .plan = plan,
-                .scratch = &scratch,
+                .scratch = ctx->scratch != NULL ? ctx->scratch : &own,
                 .arena = &plan->arena,
                 .msg = msg,
                 .sql = ast->text,
@@ -134,7 +134,7 @@ plan_run(const PlanContext *ctx, const AstStatement *ast, Plan *plan, ErrMsg *ms
         if (memo->variant == PLAN_MEMO_INNER) ((Plan *)memo->made)->reg_count = regs;
     }
     if (good && ast->explain == AST_EXPLAIN_QUERY_PLAN) good = plan__explain(&b);
-    arena_free(&scratch);
+    arena_free(&own);
     ASSERT(good == (b.err == OK));
     return b.err;
 }

@@ -68,6 +68,7 @@ typedef struct PlanContext {
     PlanNotes *notes;    /* NULL: nobody listens. */
     MemAccount *account; /* Charged for the plan's arena; may be NULL. */
     ArenaPool *pool;     /* Of whoever holds the plan, which it may not outlive; may be NULL. */
+    Arena *scratch; /* For what only planning needs; the caller frees it.  NULL: one of its own. */
 
     /* Limits; 0: SQLite's default. */
     u32 columns_max, expr_depth_max, compound_max, function_args_max, param_max;

@@ -249,10 +249,9 @@ plan__insert(Binder *b, const AstInsert *ast)
     early.write = KEEP_NEW(b, PlanWrite);
     if (early.source == NULL || early.write == NULL) return false;
     if (!insert_source(b, &early, ast)) return false;
+    target.write = early.write;
+    if (!table->is_view && !ast_name_present(&ast->target.alias)) target.source = early.source;
     if (!plan__target_init(b, &target, table, &ast->target, WRITE_INSERT)) return false;
-    target.write->source = early.write->source;
-    target.write->collect = early.write->collect;
-    target.write->value_cell = early.write->value_cell;
     target.write->conflict = plan__conflict(b, (u8)ast->conflict);
     target.one_row = ast->select == NULL ||
                      (ast->select->count == 1 && ast->select->arms[0].is_values &&

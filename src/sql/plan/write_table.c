@@ -89,10 +89,10 @@ plan__target_init(Binder *b, Target *target, const TableDef *table, const AstTar
         if (target->table == NULL || name == NULL) return false;
         if (!plan__may_change(b, table, kind)) return false;
         target->source = bind__query_source(b, query, name);
-    } else {
+    } else if (target->source == NULL) {
         target->source = name == NULL ? NULL : bind__table_source(b, table, name);
     }
-    target->write = KEEP_NEW(b, PlanWrite);
+    if (target->write == NULL) target->write = KEEP_NEW(b, PlanWrite);
     target->row = BIND_NEW(b, Layout);
     target->env = BIND_NEW(b, Env);
     if (target->source == NULL || target->write == NULL || target->row == NULL ||

@@ -195,6 +195,82 @@ large_ones_give_way(void **state)
     session_destroy(s);
 }
 
+static bool
+can_prepare(Session *session, const char *sql)
+{
+    Stmt *stmt;
+    Err err = stmt_prepare(session, SLICE(sql, strlen(sql)), &stmt, NULL);
+    if (err == OK) stmt_finalize(stmt);
+    return err == OK;
+}
+
+/* A text that is new is planned against the schema of now, also where no snapshot is taken for it;
+   in a transaction against that of its snapshot. */
+static void
+new_texts_see_the_schema_of_now(void **state)
+{
+    (void)state;
+    Session *a = filled("now"), *b = kit_open("now", false);
+    for (int round = 0; round < 3; round++) {
+        assert_true(can_prepare(a, "SELECT a FROM t"));
+        assert_false(can_prepare(a, "SELECT x FROM u"));
+        kit_exec(b, "CREATE TABLE u(x)");
+        assert_true(can_prepare(a, "SELECT x FROM u"));
+        assert_false(can_prepare(a, "SELECT y FROM u"));
+        kit_exec(b, "ALTER TABLE u ADD COLUMN y");
+        assert_true(can_prepare(a, "SELECT y FROM u"));
+
+        kit_exec(b, "BEGIN; CREATE TABLE v(x)");
+        assert_false(can_prepare(a, "SELECT x FROM v"));
+        assert_true(can_prepare(b, "SELECT x FROM v"));
+        kit_exec(b, "ROLLBACK");
+        assert_false(can_prepare(b, "SELECT x FROM v "));
+
+        kit_exec(a, "BEGIN; SELECT * FROM t");
+        kit_exec(b, "CREATE TABLE w(x)");
+        assert_false(can_prepare(a, "SELECT x FROM w"));
+        kit_exec(a, "COMMIT");
+        assert_true(can_prepare(a, "SELECT x FROM w"));
+        kit_exec(b, "DROP TABLE u; DROP TABLE w");
+        assert_false(can_prepare(a, "SELECT x FROM w "));
+    }
+    session_destroy(a);
+    session_destroy(b);
+}
+
+/* A freed statement's buffers serve the next, whatever that one's text and parameters are. */
+static void
+freed_ones_are_taken_over(void **state)
+{
+    (void)state;
+    Session *s = filled("");
+    static const u32 counts[] = {1, 3, 80, 2, 0, 9, 64, 65, 1};
+    for (u32 round = 0; round < 2 * COUNT_OF(counts); round++) {
+        u32 count = counts[round % COUNT_OF(counts)];
+        char sql[2000] = "SELECT 0 /* not kept */", out[64] = "";
+        for (u32 i = 0; i < count; i++)
+            strcat(sql, i % 2 == 0 ? "+ifnull(?,1)" : "+length(ifnull(?,'ab'))");
+        if (round % 4 == 3) memset(sql + strlen(sql), ' ', 300);
+        strcat(sql, ";;"); /* Not the whole text, so it is freed at its end. */
+        Stmt *stmt = prepare(s, sql);
+        u32 sum = (count + 1) / 2 + count / 2 * 2;
+        for (u32 i = 1; i < count && round % 2 == 1; i += 2) {
+            Cell text = cell_text("abcdef", 6);
+            assert_int_equal(stmt_bind(stmt, i, &text), OK);
+            sum += 4;
+        }
+        char expected[32];
+        snprintf(expected, sizeof(expected), "%u;", sum);
+        kit_drain(stmt, out, sizeof(out));
+        assert_string_equal(out, expected);
+        assert_false(is_kept(s, stmt_sql(stmt)));
+        stmt_finalize(stmt);
+        assert_true(s->spare_stmt != NULL || count > 64);
+        assert_false(can_prepare(s, "SELECT nothing FROM t WHERE ?=?"));
+    }
+    session_destroy(s);
+}
+
 int
 main(void)
 {
@@ -205,6 +281,8 @@ main(void)
         cmocka_unit_test(settings_and_databases_change),
         cmocka_unit_test(many_texts),
         cmocka_unit_test(large_ones_give_way),
+        cmocka_unit_test(new_texts_see_the_schema_of_now),
+        cmocka_unit_test(freed_ones_are_taken_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
