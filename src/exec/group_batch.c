@@ -6,6 +6,7 @@
  */
 #include "exec/exec__write.h"
 #include "exec/group.h"
+#include "exec/kernel.h"
 #include "value/sum.h"
 
 /* The row is not in the map: find its group by key bytes, and enter it if its keys are plain. */
@@ -176,6 +177,12 @@ best_of(const Agg *agg, const Batch *in, const Vec *vec, Cell *best_out)
     bool greatest = (agg->plan->def->flags & FUNC_MAX) != 0, any = false;
     u32 best = 0;
     if (vec->kind == VEC_CELL || vec->constant) return false;
+    if (vec->null == NULL && in->sel == NULL) {
+        best = vec->kind == VEC_INT ? kernel_best_int(vec->u.i, in->count, greatest)
+                                    : kernel_best_real(vec->u.r, in->count, greatest);
+        *best_out = vec_cell(vec, best);
+        return true;
+    }
     for (u32 n = 0; n < in->count; n++) {
         u32 at = batch_at(in, n);
         if (vec->null != NULL && vec->null[at]) continue;

@@ -372,16 +372,37 @@ kernel_truth_values(const Batch *batch, const u8 *truth, i64 *data, u8 *null, Ve
     *out = (Vec){.kind = VEC_INT, .u.i = data, .null = null};
 }
 
-/* The true ones of eight truths in a row: mostly none, or looked at one by one. */
+/* The lanes of the bits of a number below 16, lowest first, 16 bits each. */
+static const u64 lanes_of_four[16] = {
+    0x0, 0x0,     0x1,     0x10000,     0x2,     0x20000,     0x20001,     0x200010000,
+    0x3, 0x30000, 0x30001, 0x300010000, 0x30002, 0x300020000, 0x300020001, 0x3000200010000,
+};
+
+/* The true ones of four truths in a row, without asking each. */
+static ALWAYS_INLINE u32
+pick_four(u32 mask, u32 at, u16 *sel, u32 count)
+{
+    store_u64(sel + count, lanes_of_four[mask] + at * 0x0001000100010001u);
+    return count + (0x4332322132212110u >> (4 * mask) & 15);
+}
+
+/* The true ones of eight truths in a row: mostly none. */
 static ALWAYS_INLINE u32
 pick_eight(const u8 *truth, u32 at, u16 *sel, u32 count)
 {
     u64 eight = load_u64(truth + at) & 0x0101010101010101u; /* UNKNOWN is 2. */
     if (eight == 0) return count;
-    for (u32 i = 0; i < 8; i++) {
-        sel[count] = (u16)(at + i);
-        count += (u32)(eight >> (8 * i)) & 1;
-    }
+    u32 mask = (u32)(eight * 0x0102040810204080u >> 56);
+    count = pick_four(mask & 15, at, sel, count);
+    return pick_four(mask >> 4, at + 4, sel, count);
+}
+
+WIDE u32
+kernel_count(const Batch *batch, const u8 *truth)
+{
+    u32 count = 0;
+    for (u32 i = 0; i < batch->count; i++)
+        count += truth[i] == EXEC_TRUE;
     return count;
 }
 
@@ -406,4 +427,43 @@ kernel_pick(const Batch *batch, const u8 *truth, u16 *sel)
         count += truth[at] == EXEC_TRUE;
     }
     return count;
+}
+
+#define LANES 8u
+
+/* The extreme in lanes of its own, then among them; then the first place that has it. */
+#define BEST_LOOP(T, op_)                                       \
+    do {                                                        \
+        T best[LANES];                                          \
+        u32 i = 0;                                              \
+        for (u32 lane = 0; lane < LANES; lane++)                \
+            best[lane] = x[0];                                  \
+        for (; i + LANES <= count; i += LANES) {                \
+            for (u32 lane = 0; lane < LANES; lane++) {          \
+                T y = x[i + lane];                              \
+                best[lane] = y op_ best[lane] ? y : best[lane]; \
+            }                                                   \
+        }                                                       \
+        for (; i < count; i++)                                  \
+            best[0] = x[i] op_ best[0] ? x[i] : best[0];        \
+        for (u32 lane = 1; lane < LANES; lane++) {              \
+            if (best[lane] op_ best[0]) best[0] = best[lane];   \
+        }                                                       \
+        for (i = 0; x[i] != best[0]; i++) {                     \
+        }                                                       \
+        return i;                                               \
+    } while (0)
+
+WIDE u32
+kernel_best_int(const i64 *x, u32 count, bool greatest)
+{
+    if (greatest) BEST_LOOP(i64, >);
+    BEST_LOOP(i64, <);
+}
+
+WIDE u32
+kernel_best_real(const f64 *x, u32 count, bool greatest)
+{
+    if (greatest) BEST_LOOP(f64, >);
+    BEST_LOOP(f64, <);
 }

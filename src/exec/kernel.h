@@ -30,5 +30,10 @@ void kernel_null(const Batch *batch, const Vec *a, bool is_null, u8 *truth);
 void kernel_truth(const Batch *batch, const Vec *a, u8 *truth);
 /* Truths as a vector of 0, 1 and NULL. */
 void kernel_truth_values(const Batch *batch, const u8 *truth, i64 *data, u8 *null, Vec *out);
+/* How many live rows of a batch without a selection are true. */
+u32 kernel_count(const Batch *batch, const u8 *truth);
 /* Positions of the live rows that are true; `sel` may be the batch's own.  Returns how many. */
 u32 kernel_pick(const Batch *batch, const u8 *truth, u16 *sel);
+/* The first place of the greatest or the least of x[0..count), count > 0, no NaN among them. */
+u32 kernel_best_int(const i64 *x, u32 count, bool greatest);
+u32 kernel_best_real(const f64 *x, u32 count, bool greatest);

@@ -1,7 +1,7 @@
 /*
  * like.c -- finding the pieces of a LIKE pattern.
  *
- * A piece is looked for by its first two bytes, sixteen places at a time; where both fit, the rest
+ * A piece is looked for by its first two bytes, sixteen places at a time; where both fit, all of it
  * is compared.  Only ASCII pieces are taken: in UTF-8, well formed or not, an ASCII byte never is
  * part of another character.
  */
@@ -65,51 +65,70 @@ lanes_of(__m128i text, u8 want, bool folds)
     return (u32)_mm_movemask_epi8(_mm_cmpeq_epi8(text, _mm_set1_epi8((char)want)));
 }
 
-/* The first place of the piece in text[0..bytes), where bytes >= 8; NULL: none. */
+/* The first of the lanes, which stand for places from `low` (eight or all) and `high` on, where all
+   of the piece fits, at `from` or behind it. */
+static ALWAYS_INLINE const u8 *
+lanes_check(u32 fits, const u8 *want, u32 want_bytes, bool folds, const u8 *low, const u8 *high,
+            const u8 *from, const u8 *last)
+{
+    for (; fits != 0; fits &= fits - 1) {
+        u32 lane = (u32)__builtin_ctz(fits);
+        const u8 *at = lane < 8 ? low + lane : high + (lane - 8);
+        if (at < from || at > last) continue;
+        if (piece_fits(want, want_bytes, folds, at)) return at;
+    }
+    return NULL;
+}
+
+/* Eight bytes from `low` on, eight from `high` on. */
+static ALWAYS_INLINE __m128i
+load_halves(const u8 *low, const u8 *high)
+{
+    return _mm_unpacklo_epi64(_mm_loadl_epi64((const __m128i *)(const void *)low),
+                              _mm_loadl_epi64((const __m128i *)(const void *)high));
+}
+
+static ALWAYS_INLINE __m128i
+load_sixteen(const u8 *p)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+/* The first place of a piece of two bytes or more in text[0..bytes), where bytes >= 9; NULL: none.
+   Its first two bytes are compared at sixteen places each time. */
 static const u8 *
-find_wide(const u8 *want, u32 want_bytes, bool folds, const u8 *text, size_t bytes)
+find_pair(const u8 *want, u32 want_bytes, bool folds, const u8 *text, size_t bytes)
 {
     const u8 *end = text + bytes, *last = end - want_bytes;
-    size_t step = bytes >= 16 ? 16 : 8;
-    for (const u8 *p = text; p <= last; p += step) {
-        __m128i lanes;
-        u32 edge; /* Lanes whose next byte is not in the lanes. */
-        const u8 *from = p;
-        if (step == 16) {
-            /* The last sixteen may overlap those before. */
-            if (p > end - 16) from = end - 16;
-            lanes = _mm_loadu_si128((const __m128i *)(const void *)from);
-            edge = 1u << 15;
-        } else {
-            /* The first eight and the last eight. */
-            __m128i low = _mm_loadl_epi64((const __m128i *)(const void *)text);
-            __m128i high = _mm_loadl_epi64((const __m128i *)(const void *)(end - 8));
-            lanes = _mm_unpacklo_epi64(low, high);
-            edge = 1u << 15 | 1u << 7;
-        }
-        u32 fits = lanes_of(lanes, want[0], folds);
-        if (want_bytes > 1 && fits != 0) fits &= lanes_of(lanes, want[1], folds) >> 1 | edge;
-        for (; fits != 0; fits &= fits - 1) {
-            u32 lane = (u32)__builtin_ctz(fits);
-            const u8 *at = from + lane;
-            if (step == 8 && lane >= 8) at = end - 16 + lane;
-            if (at < p || at > last) continue;
-            if (piece_fits(want, want_bytes, folds, at)) return at;
-        }
-        if (step == 8) break;
+    if (bytes <= 16) {
+        const u8 *high = end - 9;
+        u32 fits = lanes_of(load_halves(text, high), want[0], folds) &
+                   lanes_of(load_halves(text + 1, high + 1), want[1], folds);
+        if (LIKELY(fits == 0)) return NULL;
+        return lanes_check(fits, want, want_bytes, folds, text, high, text, last);
+    }
+    for (const u8 *p = text; p <= last; p += 16) {
+        /* The last sixteen may overlap those before. */
+        const u8 *from = p > end - 17 ? end - 17 : p;
+        u32 fits = lanes_of(load_sixteen(from), want[0], folds) &
+                   lanes_of(load_sixteen(from + 1), want[1], folds);
+        if (LIKELY(fits == 0)) continue;
+        const u8 *at = lanes_check(fits, want, want_bytes, folds, from, from + 8, p, last);
+        if (at != NULL) return at;
     }
     return NULL;
 }
 #endif
 
-static const u8 *
+static ALWAYS_INLINE const u8 *
 find(const u8 *want, u32 want_bytes, bool folds, const u8 *text, const u8 *end)
 {
     size_t bytes = (size_t)(end - text);
     if (bytes < want_bytes) return NULL;
 #ifdef __SSE2__
-    if (bytes >= 8) return find_wide(want, want_bytes, folds, text, bytes);
+    if (bytes >= 9 && want_bytes >= 2) return find_pair(want, want_bytes, folds, text, bytes);
 #endif
+    if (want_bytes == 1 && !folds) return memchr(text, want[0], bytes);
     for (const u8 *p = text; p <= end - want_bytes; p++) {
         if (byte_fits(want[0], *p, folds) && piece_fits(want, want_bytes, folds, p)) return p;
     }

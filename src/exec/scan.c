@@ -341,6 +341,7 @@ scan_next(Exec *exec, ExecNode *node, u32 want)
     u32 count = 0;
     Err err = OK;
     if (scan->single) want = 1;
+    scan->last_looked = false;
     scan->last_by_column = scan->by_column && want >= BY_COLUMN_MIN;
     if (scan->last_by_column) {
         exec__scan_batch_next(exec, scan, want);
@@ -385,13 +386,8 @@ scan_next(Exec *exec, ExecNode *node, u32 want)
 }
 
 Err
-exec__scan_behind(Exec *exec, Scan *scan, u32 entry)
+exec__scan_behind_key(Exec *exec, Scan *scan, Slice key)
 {
-    if (scan->range.point) {
-        scan->run_next = scan->run.rows;
-        return OK;
-    }
-    Slice key = scan->run.key[entry];
     buf_clear(&scan->behind);
     Err err = buf_append(&scan->behind, key.p, key.bytes);
     if (err != OK) return exec__fail(exec, err, NULL);
@@ -402,11 +398,24 @@ exec__scan_behind(Exec *exec, Scan *scan, u32 entry)
     return OK;
 }
 
+Err
+exec__scan_behind(Exec *exec, Scan *scan, u32 entry)
+{
+    if (!scan->range.point) return exec__scan_behind_key(exec, scan, scan->run.key[entry]);
+    scan->run_next = scan->run.rows;
+    return OK;
+}
+
 static Err
 scan_resume(Exec *exec, ExecNode *node, u32 used)
 {
     Scan *scan = (Scan *)node;
     u32 entry = 0;
+    if (scan->last_looked) {
+        u8 key[TABLE_KEY_BYTES];
+        table_key_put(scan->look_rowid[batch_at(&node->out, used - 1)], key);
+        return exec__scan_behind_key(exec, scan, SLICE(key, TABLE_KEY_BYTES));
+    }
     if (!scan->range.point) {
         entry = scan->last_by_column ? scan->entry_first + batch_at(&node->out, used - 1)
                                      : scan->entry_of[used - 1];
@@ -419,6 +428,7 @@ scan_rewind(Exec *exec, ExecNode *node)
 {
     (void)exec;
     ((Scan *)node)->state = SCAN_NEW;
+    ((Scan *)node)->look_wait = 0;
 }
 
 static void

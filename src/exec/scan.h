@@ -64,6 +64,20 @@ typedef struct Scan {
     struct VExpr *vfilter;
     u8 **null; /* Per output column; NULL: buffers not made yet. */
     u16 *sel;
+    /* Where the rows lie (scan_look.c). */
+    struct LookJob *job; /* Per output column. */
+    u32 header_bytes;    /* Of a usual record; 0: only rowids are wanted. */
+    u32 *look_record;    /* Of a piece: where its records are. */
+    u32 first_jobs;      /* So many columns are decoded for all rows. */
+    bool has_second;     /* Some columns are not read by the filter. */
+    bool takes_text;     /* Some column of this batch is made of cells. */
+    bool last_looked;    /* The last batch was made so. */
+    u32 look_wait;       /* So many batches are made of copies first. */
+    i64 *look_rowid;     /* Streaming: by position, for trips. */
+    u8 *text, *text_end; /* Room for bytes of the batch's cells, in the last slab used. */
+    u8 **text_slab;
+    size_t text_slab_bytes;
+    u32 text_slabs; /* Used by this batch. */
 } Scan;
 
 /* Have at least one unread entry in scan->run, or scan->state == SCAN_DONE. */
@@ -71,7 +85,16 @@ MUST_CHECK Err exec__scan_fill(Exec *exec, Scan *scan, u32 want);
 /* The number of entries that a scan without filter and lists would give; *can_out false: they have
    to be looked at one by one. */
 MUST_CHECK Err exec__scan_count(Exec *exec, Scan *scan, u64 *rows_out, bool *can_out);
-/* A trip: go on behind this entry of the run. */
+/* Does the filter read the output column? */
+bool exec__scan_filter_reads(const Scan *scan, u32 column);
+/* Is the next batch worth a look? */
+bool exec__scan_may_look(Scan *scan, u32 want);
+/* Make a batch of entries where they lie.  *looked_out false: nothing has happened.  *more_out: no
+   row passed the filter, go on. */
+MUST_CHECK Err exec__scan_look(Exec *exec, Scan *scan, u32 want, bool *looked_out, bool *more_out);
+/* A trip: go on behind the entry with this key. */
+MUST_CHECK Err exec__scan_behind_key(Exec *exec, Scan *scan, Slice key);
+/* The same for an entry of the run. */
 MUST_CHECK Err exec__scan_behind(Exec *exec, Scan *scan, u32 entry);
 /* The output cells of a row of the table; bytes are copied to the node's arena. */
 MUST_CHECK Err exec__scan_row(Exec *exec, Scan *scan, Slice key, Slice record, Cell *row);

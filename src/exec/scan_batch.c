@@ -11,36 +11,8 @@
  * the codec.
  */
 #include "exec/exec__write.h"
-#include "exec/scan.h"
+#include "exec/scan_place.h"
 #include "exec/vexpr.h"
-#include "value/record.h"
-
-typedef enum FieldCode {
-    FIELD_NULL = 0,
-    FIELD_INT = 1,
-    FIELD_REAL = 2,
-    FIELD_REAL_INT = 3,
-    FIELD_TEXT = 4,
-    FIELD_BLOB = 5,
-    FIELD_OTHER = 6
-} FieldCode;
-
-/* One field of a record in the usual form. */
-typedef struct Field {
-    u32 code;
-    u32 bytes;
-    const u8 *end;
-} Field;
-
-/* Where a column stands in records of the usual form: the narrow directory, no column missing. */
-typedef struct Place {
-    u16 head;         /* What the first two bytes are then: no flags, the number of columns. */
-    u32 start_mask;   /* 0 for the first column: it starts at 0. */
-    u32 word;         /* Offset of its word in the record. */
-    u32 header_bytes; /* Head and directory. */
-    u32 bytes_min;    /* Shorter records have another form. */
-    bool is_rowid;    /* It is the key, not in the record. */
-} Place;
 
 static Place
 place_of(const TableDef *table, u32 column)
@@ -54,36 +26,22 @@ place_of(const TableDef *table, u32 column)
                    .bytes_min = count <= 255 ? MAX_OF(2 + 2 * count, 8u) : U32_MAX};
 }
 
-/* A field of a record; FIELD_OTHER: ask the codec. */
-static ALWAYS_INLINE Field
-field_at(Slice record, const Place *place)
+Err
+exec__scan_places(Exec *exec, Scan *scan)
 {
-    const u8 *p = record.p;
-    if (UNLIKELY(record.bytes < place->bytes_min || load_u16(p) != place->head)) {
-        return (Field){.code = FIELD_OTHER};
+    const PlanScan *plan = &scan->node.plan->u.scan;
+    const TableDef *table = plan->table;
+    u32 columns = scan->node.plan->columns;
+    if (table->without_rowid) return OK;
+    scan->place = ARENA_NEW_ARRAY(&exec->arena, Place, MAX_OF(columns, 1u));
+    if (scan->place == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
+    for (u32 i = 0; i < columns; i++) {
+        u16 number = plan->column[i];
+        bool is_rowid = number == COLUMN_ROWID || number == table->rowid_column;
+        scan->place[i] = place_of(table, is_rowid ? 0 : table->column[number].stored_index);
+        scan->place[i].is_rowid = is_rowid;
     }
-    u32 here = load_u16(p + place->word);
-    u32 start = load_u16(p + place->word - 2) & place->start_mask;
-    u32 end = here & 0xFFFu, behind = place->header_bytes + end;
-    /* Numbers are read as the eight bytes before the end: 8 <= behind <= record.bytes. */
-    if (UNLIKELY((size_t)behind - 8 > record.bytes - 8)) return (Field){.code = FIELD_OTHER};
-    /* A damaged directory gives more than 4095 bytes here, which no reader takes. */
-    return (Field){.code = here >> 12, .bytes = end - start, .end = p + behind};
-}
-
-static ALWAYS_INLINE i64
-field_int(Field field)
-{
-    if (field.bytes == 0) return 0;
-    return (i64)load_u64(field.end - 8) >> (64 - 8 * field.bytes);
-}
-
-static ALWAYS_INLINE f64
-field_real(Field field)
-{
-    f64 r;
-    memcpy(&r, field.end - 8, sizeof(r));
-    return r;
+    return OK;
 }
 
 /* One cell; false: ask the codec. */
@@ -114,24 +72,6 @@ field_cell(Slice key, Slice record, const Place *place, Cell *out)
         return true;
     default: return false;
     }
-}
-
-Err
-exec__scan_places(Exec *exec, Scan *scan)
-{
-    const PlanScan *plan = &scan->node.plan->u.scan;
-    const TableDef *table = plan->table;
-    u32 columns = scan->node.plan->columns;
-    if (table->without_rowid) return OK;
-    scan->place = ARENA_NEW_ARRAY(&exec->arena, Place, MAX_OF(columns, 1u));
-    if (scan->place == NULL) return exec__fail(exec, ERR_NOMEM, NULL);
-    for (u32 i = 0; i < columns; i++) {
-        u16 number = plan->column[i];
-        bool is_rowid = number == COLUMN_ROWID || number == table->rowid_column;
-        scan->place[i] = place_of(table, is_rowid ? 0 : table->column[number].stored_index);
-        scan->place[i].is_rowid = is_rowid;
-    }
-    return OK;
 }
 
 /* One cell; its bytes are copied to the node's arena if `copy`. */
@@ -349,8 +289,8 @@ decode_column(Exec *exec, Scan *scan, const Rows *rows, u32 column)
     return decode_cells(exec, scan, rows, column, place, buffer);
 }
 
-static bool
-filter_reads(const Scan *scan, u32 column)
+bool
+exec__scan_filter_reads(const Scan *scan, u32 column)
 {
     const ExecProgram *filter = scan->filter;
     for (u32 i = 0; filter != NULL && i < filter->column_count; i++) {
@@ -365,7 +305,7 @@ decode_columns(Exec *exec, Scan *scan, const Rows *rows, bool for_filter)
 {
     Err err = OK;
     for (u32 i = 0; err == OK && i < scan->node.plan->columns; i++) {
-        if (filter_reads(scan, i) != for_filter) continue;
+        if (exec__scan_filter_reads(scan, i) != for_filter) continue;
         err = decode_column(exec, scan, rows, i);
     }
     return err;
@@ -455,7 +395,15 @@ exec__scan_batch_next(Exec *exec, Scan *scan, u32 want)
     bool more = true;
     while (err == OK && more) {
         arena_reset(&node->bytes);
-        err = exec__scan_fill(exec, scan, want);
+        bool looked = false;
+        scan->last_looked = false;
+        if (exec__scan_may_look(scan, want))
+            err = exec__scan_look(exec, scan, want, &looked, &more);
+        if (err == OK && looked) {
+            if (!more) return;
+            continue;
+        }
+        if (err == OK) err = exec__scan_fill(exec, scan, want);
         if (err != OK || scan->state == SCAN_DONE) break;
         err = point_keep(exec, scan);
         if (err == OK) err = chunk_next(exec, scan, want, &more);

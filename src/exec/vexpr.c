@@ -371,17 +371,83 @@ exec__vexpr_eval(Exec *exec, VExpr *vexpr, const Batch *batch, Arena *arena, Vec
     return err;
 }
 
+/* Is it made of loops over numbers alone, which go through all rows sooner than through half of
+   them one by one? */
+static bool
+is_dense(const VExpr *vexpr, u32 depth)
+{
+    if (vexpr->op == PX_COLUMN || vexpr->op == PX_CONST) return true;
+    if (vexpr->by_row || depth == 0) return false;
+    switch (vexpr->op) {
+    case PX_IS_NULL:
+    case PX_NOT_NULL:
+    case PX_ADD:
+    case PX_SUB:
+    case PX_MUL:
+    case PX_EQ:
+    case PX_NE:
+    case PX_LT:
+    case PX_LE:
+    case PX_GT:
+    case PX_GE:
+    case PX_BETWEEN: break;
+    default: return false;
+    }
+    for (u32 i = 0; i < vexpr->expr->arg_count; i++) {
+        if (!is_dense(vexpr->arg[i], depth - 1)) return false;
+    }
+    return true;
+}
+
+/* Do the columns that it reads have numbers in this batch? */
+static bool
+reads_numbers(const VExpr *vexpr, const Batch *batch)
+{
+    if (vexpr->op == PX_COLUMN) return batch->col[vexpr->column].kind != VEC_CELL;
+    if (vexpr->op == PX_CONST) return true;
+    for (u32 i = 0; i < vexpr->expr->arg_count; i++) {
+        if (!reads_numbers(vexpr->arg[i], batch)) return false;
+    }
+    return true;
+}
+
+#define DENSE_DEPTH 4u
+
+static Err narrow(Exec *exec, VExpr *vexpr, Batch *batch, Arena *arena, u16 *sel);
+
+/* Conditions one after the other, each for the rows that are left; for all rows while more than a
+   quarter of them is left. */
+static Err
+narrow_and(Exec *exec, VExpr *vexpr, Batch *batch, Arena *arena, u16 *sel)
+{
+    u32 next = 0, count = vexpr->expr->arg_count;
+    Err err = buffers_make(exec, vexpr);
+    if (err != OK) return err;
+    u32 left = batch->count;
+    while (batch->sel == NULL && next < count && left > batch->count / 4) {
+        VExpr *arg = vexpr->arg[next];
+        if (!is_dense(arg, DENSE_DEPTH) || !reads_numbers(arg, batch)) break;
+        u8 *truth = next == 0 ? vexpr->truth : vexpr->more;
+        err = eval_truth(exec, arg, batch, arena, truth);
+        if (err != OK) return err;
+        if (next++ > 0) kernel_and(batch, vexpr->truth, vexpr->more);
+        left = kernel_count(batch, vexpr->truth);
+    }
+    if (next > 0) {
+        batch->count = kernel_pick(batch, vexpr->truth, sel);
+        batch->sel = sel;
+    }
+    for (; err == OK && batch->count > 0 && next < count; next++) {
+        err = narrow(exec, vexpr->arg[next], batch, arena, sel);
+    }
+    return err;
+}
+
 /* Narrow `batch` to the rows where the condition is true. */
 static Err
 narrow(Exec *exec, VExpr *vexpr, Batch *batch, Arena *arena, u16 *sel)
 {
-    if (vexpr->op == PX_AND && !vexpr->by_row) {
-        Err err = OK;
-        for (u32 i = 0; err == OK && batch->count > 0 && i < vexpr->expr->arg_count; i++) {
-            err = narrow(exec, vexpr->arg[i], batch, arena, sel);
-        }
-        return err;
-    }
+    if (vexpr->op == PX_AND && !vexpr->by_row) return narrow_and(exec, vexpr, batch, arena, sel);
     Err err = buffers_make(exec, vexpr);
     if (err == OK) err = eval_truth(exec, vexpr, batch, arena, vexpr->truth);
     if (err != OK) return err;

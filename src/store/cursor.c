@@ -44,6 +44,7 @@ store_cursor_close(StoreCursor *cursor)
     buf_free(&cursor->graves);
     if (cursor->asked != NULL) buf_free(&cursor->asked->value);
     mem_free(cursor->asked);
+    mem_free(cursor->look);
     cursor__run_free(cursor);
     mem_free(cursor);
 }

@@ -1,5 +1,5 @@
 /*
- * cursor.h -- what cursor.c and cursor_fetch.c share.
+ * cursor.h -- what cursor.c, cursor_fetch.c and cursor_look.c share.
  */
 #pragma once
 
@@ -28,6 +28,49 @@ typedef struct CursorAsked {
     u8 key[STORE_KEY_BYTES_MAX];
 } CursorAsked;
 
+/* Where a move begins: at `key`, in the leaf that `where` says. */
+typedef struct CursorPlace {
+    BtreeWhere where;
+    bool backwards, inclusive;
+    u32 next_leaf; /* A guess. */
+    Slice key;     /* Perhaps in `bytes`. */
+    u8 bytes[STORE_KEY_BYTES_MAX];
+} CursorPlace;
+
+/* One leaf of a look: entries first, first + step, ... while its word is `word`. */
+typedef struct LookPiece {
+    u64 word;
+    u32 page_id;
+    u32 rows;
+    u32 first_row;
+    i32 first;
+} LookPiece;
+
+/* Where a look ends. */
+typedef struct LookStop {
+    bool through; /* The last leaf was looked at to its end. */
+    bool more;    /* Another leaf may follow. */
+    u8 side;      /* CursorSide, of the key. */
+    u32 key_bytes;
+    u8 key[8];
+    i32 slot; /* If not through: the first one not looked at. */
+} LookStop;
+
+/* A look: the leaves that it has, and the one that is open. */
+typedef struct CursorLook {
+    u32 count, rows;
+    bool backwards;
+    bool adds; /* The open piece is new. */
+    bool last; /* The bound lies in its leaf. */
+    i32 to;    /* The slots of its leaf that are wanted end before this one. */
+    u64 lsn, lsn_open;
+    LookStop stop; /* Behind the last piece. */
+    CursorPlace next;
+    PageView view;
+    LookPiece open;
+    LookPiece piece[STORE_LOOK_PIECES_MAX];
+} CursorLook;
+
 struct StoreCursor {
     StoreTxn *txn;
     Tree *tree;
@@ -45,6 +88,7 @@ struct StoreCursor {
     /* The leaf that was looked at is full of tombstones, and begins here. */
     bool has_graves;
     Buf graves;
+    CursorLook *look;   /* NULL until one was asked for. */
     CursorAsked *asked; /* NULL until an image in a spill was in the way. */
 
     /* The run that was handed out last. */
@@ -61,15 +105,6 @@ struct StoreCursor {
     u32 key_bytes;
     u8 key[STORE_KEY_BYTES_MAX];
 };
-
-/* Where a move begins: at `key`, in the leaf that `where` says. */
-typedef struct CursorPlace {
-    BtreeWhere where;
-    bool backwards, inclusive;
-    u32 next_leaf; /* A guess. */
-    Slice key;     /* Perhaps in `bytes`. */
-    u8 bytes[STORE_KEY_BYTES_MAX];
-} CursorPlace;
 
 MUST_CHECK Err cursor__start(StoreCursor *cursor);
 /* The place of the cursor's position.  `onto`: the entry that it is on counts. */
@@ -111,4 +146,8 @@ cursor__graves_note(StoreCursor *cursor, Node node)
     cursor__graves_keep(cursor, node);
 }
 void cursor__graves_purge(StoreCursor *cursor);
+/* The slots [*from_out, *to_out) of a viewed leaf, or downwards, that a read from the place wants;
+ *last_out: the bound lies in it, nothing of the next leaf is wanted. */
+void cursor__range_of(const StoreCursor *cursor, const CursorPlace *place, bool backwards,
+                      const PageView *view, i32 *from_out, i32 *to_out, bool *last_out);
 void cursor__run_free(StoreCursor *cursor);

@@ -133,32 +133,6 @@ long_take(StoreCursor *cursor, Slice *value_io)
     return err == OK && gone ? ERR_CORRUPT : err;
 }
 
-/* ---- the bound ---- */
-
-/* Slots of a leaf within the bound, as the range [*low_io, *high_io).  True: the bound lies in it
-   or before it, so nothing of the next leaf is wanted. */
-static bool
-bound_cut(const StoreCursor *cursor, Node node, bool backwards, i32 *low_io, i32 *high_io)
-{
-    if (LIKELY(cursor->bound.bytes == 0)) return false;
-    Slice bound = buf_slice(&cursor->bound);
-    int side = node_against_fences(node, bound);
-    if (backwards ? side < 0 : side > 0) return false;
-    if (side != 0) {
-        *high_io = *low_io = 0;
-        return true;
-    }
-    bool exact;
-    i32 at = (i32)node_find(node, bound, &exact);
-    bool with = exact && cursor->bound_inclusive;
-    if (backwards) {
-        *low_io = exact && !with ? at + 1 : at;
-    } else {
-        *high_io = with ? at + 1 : at;
-    }
-    return true;
-}
-
 /* ---- a leaf as a whole ---- */
 
 /* Loads may race; the simulator wants to cut the copy in two. */
@@ -418,29 +392,6 @@ typedef struct LeafDone {
     u8 stop_key[STORE_KEY_BYTES_MAX];
 } LeafDone;
 
-/* The range of slots that is wanted of a leaf. */
-static void
-range_of(const Fetch *f, const PageView *view, Node node, i32 *from_out, i32 *to_out,
-         bool *last_out)
-{
-    i32 most = (i32)((node.bytes - NODE_HEAD_BYTES) / sizeof(NodeSlot));
-    i32 count = MIN_OF((i32)NODE_LOAD(node_head(node)->count), most);
-    i32 low = 0, high = count;
-    *last_out = bound_cut(f->cursor, node, f->backwards, &low, &high);
-    high = MIN_OF(high, count);
-    low = MIN_OF(low, high);
-    i32 first = cursor__first_slot(f->cursor, view, node, &f->place);
-    if (f->backwards) {
-        *from_out = MIN_OF(first, high - 1);
-        *to_out = low - 1;
-        if (*from_out < *to_out) *from_out = *to_out;
-    } else {
-        *from_out = MAX_OF(first, low);
-        *to_out = high;
-        if (*from_out > *to_out) *from_out = *to_out;
-    }
-}
-
 static void
 stop_note(const Fetch *f, Node node, i32 to, CursorPlace *next, LeafDone *done)
 {
@@ -596,7 +547,7 @@ fetch_leaf(Fetch *f, CursorPlace *next, LeafDone *done, bool *good_out)
     done->page_id = view.page_id;
     done->word = view.word;
     i32 from, to;
-    range_of(f, &view, node, &from, &to, &done->last);
+    cursor__range_of(cursor, &f->place, f->backwards, &view, &from, &to, &done->last);
     u32 wanted = MIN_OF((u32)(to > from ? to - from : from - to), f->rows_max - f->rows);
     bool stands = row_leaf_stands(cursor->txn, node, &done->lsn);
     if (!stands) done->lsn = 0;

@@ -255,6 +255,55 @@ MUST_CHECK Err store_cursor_count(StoreCursor *cursor, Slice key, u64 *rows_out)
 MUST_CHECK Err store_cursor_fetch_at(StoreCursor *cursor, StoreSeek how, Slice key, u32 rows_max,
                                      size_t bytes_max, StoreRun *run_out);
 
+/*
+ * Looking at entries where they lie, uncopied: for who reads whole tables.
+ *
+ * store_look_start() begins a look at the cursor's position.  store_look_next() opens the entries
+ * of the next leaf: their bytes may change while they are read, so a reader checks every offset
+ * against page_bytes, writes only to memory of its own, and neither parks nor calls the store
+ * before store_look_end().  If that says true, what was read is what stood there at one instant,
+ * and the transaction sees just that; the piece then belongs to the look, and store_look_again()
+ * opens it once more, as long as its leaf has not changed since.  If it says false, the piece does
+ * not belong to the look and nothing that was read counts.
+ *
+ * The position does not move before store_look_done(), which puts it behind the look; without that,
+ * store_cursor_fetch() gives the same entries.
+ *
+ * Only trees of integer keys.  Nothing comes where a leaf cannot be read as it lies (versions,
+ * tombstones, a SERIALIZABLE transaction, the end of the tree): fetch there.
+ */
+#define STORE_LOOK_PIECES_MAX 64u
+
+/* As it lies in the page. */
+typedef struct StoreEntry {
+    u64 key; /* The eight bytes of the key, the first one highest. */
+    u16 at;  /* Of the value, in the page. */
+    u16 reserved;
+    u16 value_bytes;
+    u8 writer;
+    u8 flags; /* 0: plain.  Others (long, padded values) have to be fetched. */
+} StoreEntry;
+
+typedef struct StorePiece {
+    const u8 *page;
+    u32 page_bytes;
+    u32 rows;
+    u32 first; /* Number of its first row in the look. */
+    i32 step;  /* To the next entry: 1 or -1. */
+    const StoreEntry *entry;
+    const u8 *ahead; /* The page that will be read next, to be asked for early; never NULL. */
+} StorePiece;
+
+MUST_CHECK bool store_look_start(StoreCursor *cursor, bool backwards);
+/* At most rows_max entries; false: nothing is open, the look ends here.  [parks] */
+MUST_CHECK bool store_look_next(StoreCursor *cursor, u32 rows_max, StorePiece *piece_out);
+/* `keeps` false: the reader could not read it, so a new piece does not belong to the look. */
+MUST_CHECK bool store_look_end(StoreCursor *cursor, bool keeps);
+/* Open a piece of the look again; false: it has changed, and is not open.  [parks] */
+MUST_CHECK bool store_look_again(StoreCursor *cursor, u32 piece, StorePiece *piece_out);
+/* *end_out: nothing follows (within the bound). */
+MUST_CHECK Err store_look_done(StoreCursor *cursor, bool *end_out);
+
 /* ---- writes ---- */
 
 typedef enum StorePut {

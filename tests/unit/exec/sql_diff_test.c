@@ -345,7 +345,7 @@ check_random(const char *const *sql_setup, size_t setup_count, MakeStatement sta
         buf_clear(&make.out);
         statement(&make);
         assert_int_equal(buf_append_byte(&make.out, 0), OK);
-        kit.env.batch_rows = (u32[]){0, 1, 2, 3, 2048}[i % 5];
+        kit.env.batch_rows = (u32[]){0, 1, 2, 3, 300, 2048}[i % 6];
         const char *sql = (const char *)make.out.p;
         sql_kit_ours(&kit, sql);
         sql_kit_theirs(&kit, sql);
