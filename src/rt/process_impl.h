@@ -36,8 +36,9 @@ struct RtSched {
     void (*yield)(RtTask *task);
     /* Give way if the slice is over. */
     void (*slice)(RtTask *task, u64 now_ns);
-    u64 (*turn_began)(const RtTask *task);  /* When its turn did. */
-    void (*share)(RtTask *task, u64 share); /* rt_share_set(); may be NULL. */
+    u64 (*turn_began)(const RtTask *task);      /* When its turn did. */
+    void (*stack_at)(RtTask *task, char *here); /* So deep is its stack; may be NULL. */
+    void (*share)(RtTask *task, u64 share);     /* rt_share_set(); may be NULL. */
     /* Carry out a request, parked if it takes long. */
     void (*io)(RtProcess *process, RtIo *io);
     /* Have the point looked after (reg, keeper), without a wait. */
@@ -63,6 +64,7 @@ typedef struct RtHooks {
     void (*stop)(RtProcess *process, u64 drain_ns); /* rt_loops_stop() */
     u32 (*loop_count)(RtProcess *process);
     i64 (*pid)(RtProcess *process);
+    bool (*is_alive)(i64 pid); /* With `pid`. */
 } RtHooks;
 
 struct RtProcess {

@@ -250,5 +250,6 @@ rt_stack_left(void)
     RtTask *task = rt__self();
     char *here = __builtin_frame_address(0);
     char *low = task->stack_low != NULL ? task->stack_low : tls_stack_low();
+    if (task->sched != NULL && task->sched->stack_at != NULL) task->sched->stack_at(task, here);
     return here > low ? (size_t)(here - low) : 0;
 }

@@ -33,15 +33,26 @@ stack_release(RtFiber *fiber, size_t keep)
     fiber->charged = keep;
 }
 
+static ALWAYS_INLINE void
+stack_note(RtFiber *fiber, char *here)
+{
+    if (here >= fiber->sp_low) return;
+    fiber->sp_low = here;
+    if (UNLIKELY((size_t)(fiber->stack.high - here) > fiber->charged)) stack_charge(fiber);
+}
+
+/* Who goes deep without a switch asks rt_stack_left() on the way. */
+static void
+fiber_stack_at(RtTask *task, char *here)
+{
+    stack_note(task->owner, here);
+}
+
 static void
 switch_out(RtFiber *fiber)
 {
     RtLoop *loop = fiber->loop;
-    char *here = __builtin_frame_address(0);
-    if (here < fiber->sp_low) {
-        fiber->sp_low = here;
-        if (UNLIKELY((size_t)(fiber->stack.high - here) > fiber->charged)) stack_charge(fiber);
-    }
+    stack_note(fiber, __builtin_frame_address(0));
     fiber->current = rt__tls.current;
     rt__context_switch(&fiber->context, &loop->context);
     rt__tls.current = fiber->current;
@@ -164,6 +175,24 @@ fiber_ended(RtLoop *loop, RtFiber *fiber)
     atomic_fetch_sub(&loop->all->live, 1);
 }
 
+#ifdef WEFT_CHECK
+/* Rounding, masks and precision; not the flags of what has happened. */
+static u32
+floating_mode(void)
+{
+#if defined(__x86_64__)
+    u16 x87;
+    u32 mxcsr = __builtin_ia32_stmxcsr();
+    __asm__ volatile("fnstcw %0" : "=m"(x87));
+    return (mxcsr & 0xffc0u) << 16 | x87;
+#elif defined(__aarch64__)
+    u64 control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    return (u32)control;
+#endif
+}
+#endif
+
 static NOINLINE void
 stretch_longest(RtLoop *loop, u64 ran_ns)
 {
@@ -206,7 +235,13 @@ rt__fiber_run(RtLoop *loop, RtFiber *fiber)
     u64 began_ns = loop->now_ns;
     fiber->state = RT_FIBER_RUNNING;
     loop->running = fiber;
+#ifdef WEFT_CHECK
+    u32 mode = floating_mode();
+#endif
     rt__context_switch(&loop->context, &fiber->context);
+#ifdef WEFT_CHECK
+    ASSERT(floating_mode() == mode); /* The switch does not save it: nobody changes it. */
+#endif
     loop->running = NULL;
     rt__tls.current = outer;
     loop->now_ns = loop->all->process->sys->now_ns(loop->all->process);
@@ -339,6 +374,7 @@ const RtSched rt__fiber_sched = {
     .yield = fiber_yield,
     .slice = fiber_slice,
     .turn_began = fiber_turn_began,
+    .stack_at = fiber_stack_at,
     .share = fiber_share,
     .io = rt__fiber_io,
     .point_keep = rt__reg_keep,

@@ -67,7 +67,7 @@ struct RtFiber {
     u64 cpu_ns;
     const RtPoint *waits_for; /* Set while waiter of its registration. */
     RtIo *io;                 /* To be carried out in a batch; NULL: none, or it has been. */
-    char *sp_low;             /* Lowest stack pointer seen at a switch. */
+    char *sp_low;             /* Lowest seen at a switch and by rt_stack_left(). */
     RtShare *share;           /* For its heavy turns. */
     RtFiber *next;            /* In the free list. */
     RtTask task;              /* The fiber's own. */

@@ -251,7 +251,7 @@ rt__owner_describe(RtProcess *process, i64 pid, RtOwner *owner_out)
     *owner_out = (RtOwner){.pid = pid};
     if (pid <= 0) return;
     if (process->world != NULL) {
-        owner_out->is_alive = true;
+        owner_out->is_alive = rt__hooks(process)->is_alive(pid);
         owner_out->is_self = pid == rt_pid();
         return;
     }

@@ -254,6 +254,15 @@ sim_loop_count(RtProcess *process)
     return 2;
 }
 
+static bool
+sim_is_alive(i64 pid)
+{
+    for (const RtSimProcess *at = rt__world->processes; at != NULL; at = at->next) {
+        if (at->pid == pid) return !at->is_crashed && !at->is_ended;
+    }
+    return false;
+}
+
 static i64
 sim_pid(RtProcess *process)
 {
@@ -301,4 +310,5 @@ const RtHooks rt__sim_hooks = {
     .loop_count = sim_loop_count,
     .stop = sim_stop,
     .pid = sim_pid,
+    .is_alive = sim_is_alive,
 };
