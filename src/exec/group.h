@@ -8,6 +8,8 @@
 #include "exec/tuple_map.h"
 #include "exec/vexpr.h"
 
+#define FEW_GROUPS 256u /* So many are summed up batch by batch. */
+
 typedef struct Group {
     ExecNode node;
     ExecProgram **key, **bare;
@@ -29,10 +31,12 @@ typedef struct Group {
     bool by_batch;
     VExpr **vkey;
     Vec *key_vec;
-    TupleMap map;  /* Over the keys in `groups`. */
-    u32 *group_of; /* By position in the batch. */
-    u32 *hash;     /* The same. */
-    u16 *sel;      /* Rows whose group is at hand. */
+    TupleMap map;   /* Over the keys in `groups`. */
+    u32 *group_of;  /* By position in the batch. */
+    i64 *part;      /* By group, of FEW_GROUPS: its part of a batch's sum, */
+    u32 *part_rows; /* and of its rows. */
+    u32 *hash;      /* The same. */
+    u16 *sel;       /* Rows whose group is at hand. */
     /* Beyond the budget (group_spill.c). */
     u64 held;       /* As exec__spill_due() knows it. */
     bool full;      /* No group may be added. */

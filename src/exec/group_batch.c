@@ -114,16 +114,14 @@ sum_block(const Batch *in, const Vec *vec, Sum *sum)
     return true;
 }
 
-#define FEW_GROUPS 256u
-
 /* The same for few groups: each group's part of the batch is summed up first. */
 static bool
 sum_groups(const Group *group, const Agg *agg, const Batch *in, const Vec *vec)
 {
     u32 groups = group->aggs.groups;
     if (groups > FEW_GROUPS || vec->null != NULL || vec->constant) return false;
-    i64 part[FEW_GROUPS], large = 0;
-    u32 rows[FEW_GROUPS];
+    i64 *part = group->part, large = 0;
+    u32 *rows = group->part_rows;
     for (u32 i = 0; i < groups; i++) {
         const Sum *sum = agg_state(group, i, agg);
         part[i] = 0;
@@ -403,6 +401,8 @@ exec__group_batch_open(Exec *exec, Group *group)
     group->vkey = ARENA_NEW_ARRAY(&exec->arena, VExpr *, keys);
     group->key_vec = ARENA_NEW_ARRAY(&exec->arena, Vec, keys);
     group->group_of = EXEC_ROOM(exec, u32, BATCH_ROWS_MAX);
+    group->part = EXEC_ROOM(exec, i64, FEW_GROUPS);
+    group->part_rows = EXEC_ROOM(exec, u32, FEW_GROUPS);
     group->hash = EXEC_ROOM(exec, u32, BATCH_ROWS_MAX);
     if (group->vkey == NULL || group->key_vec == NULL || group->group_of == NULL ||
         group->hash == NULL) {

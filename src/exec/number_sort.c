@@ -8,6 +8,8 @@
  */
 #include "exec/number_sort.h"
 
+#include "rt/task.h"
+
 #define DIGIT_BITS_MAX 11u
 #define DIGITS_MAX     6u /* Of 64 bits. */
 #define SMALL_SORT     48u
@@ -17,6 +19,7 @@ exec__number_room_free(NumberRoom *room)
 {
     mem_free(room->item);
     mem_free(room->scratch);
+    mem_free(room->place);
     *room = (NumberRoom){0};
 }
 
@@ -28,7 +31,8 @@ room_reserve(NumberRoom *room, size_t bytes)
     exec__number_room_free(room);
     room->item = mem_alloc(bytes);
     room->scratch = mem_alloc(bytes);
-    if (room->item == NULL || room->scratch == NULL) {
+    room->place = mem_alloc(sizeof(u32) << DIGIT_BITS_MAX);
+    if (room->item == NULL || room->scratch == NULL || room->place == NULL) {
         exec__number_room_free(room);
         return ERR_NOMEM;
     }
@@ -77,7 +81,7 @@ words_insertion(u64 *word, u32 count)
 
 /* Sort words by the bits from `low_bit` on; those below rise.  Returns where they are. */
 static u64 *
-words_radix(u64 *word, u64 *scratch, u32 count, u32 low_bit, u32 bits)
+words_radix(u64 *word, u64 *scratch, u32 *place, u32 count, u32 low_bit, u32 bits)
 {
     if (count <= SMALL_SORT) {
         words_insertion(word, count);
@@ -87,7 +91,6 @@ words_radix(u64 *word, u64 *scratch, u32 count, u32 low_bit, u32 bits)
     if (digits == 0) return word;
     u32 width = (bits + digits - 1) / digits, buckets = 1u << width;
     for (u32 digit = 0; digit < digits; digit++) {
-        u32 place[1u << DIGIT_BITS_MAX];
         u32 shift = low_bit + digit * width, mask = buckets - 1, sum = 0;
         memset(place, 0, buckets * sizeof(u32));
         for (u32 i = 0; i < count; i++) {
@@ -102,6 +105,8 @@ words_radix(u64 *word, u64 *scratch, u32 count, u32 low_bit, u32 bits)
             u64 moved = word[i];
             scratch[place[(u32)(moved >> shift) & mask]++] = moved;
         }
+        Err ignored = rt_check(); /* Others may run; who is to stop does so afterwards. */
+        (void)ignored;
         u64 *swap = word;
         word = scratch;
         scratch = swap;
@@ -127,7 +132,7 @@ order_packed(NumberRoom *room, u64 *const *key, const KeyRange *range, u32 key_c
         }
     }
     u32 bits = range[0].bits + (key_count > 1 ? range[1].bits : 0);
-    word = words_radix(word, room->scratch, count, row_bits, bits);
+    word = words_radix(word, room->scratch, room->place, count, row_bits, bits);
     u64 mask = ((u64)1 << row_bits) - 1;
     for (u32 i = 0; i < count; i++) {
         order_out[i] = (u32)(word[i] & mask);
@@ -146,7 +151,8 @@ order_pairs(NumberRoom *room, u64 *const *key, u32 key_count, u32 count, u32 *or
         for (u32 i = 0; i < count; i++) {
             item[i] = (NumberItem){.key = key[k][order_out[i]], .row = order_out[i]};
         }
-        exec__numbers_sort(item, room->scratch, count);
+        err = exec__numbers_sort(item, room->scratch, count);
+        if (err != OK) return err;
         for (u32 i = 0; i < count; i++) {
             order_out[i] = item[i].row;
         }

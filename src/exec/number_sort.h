@@ -11,6 +11,7 @@
 
 /* Memory that sorts share; zero-initialised is empty. */
 typedef struct NumberRoom {
+    u32 *place; /* Counts of a digit. */
     void *item, *scratch;
     size_t bytes; /* Of each. */
 } NumberRoom;

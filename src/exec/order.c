@@ -7,10 +7,22 @@
  */
 #include "exec/order.h"
 
+#include "rt/task.h"
+
 #define RUN         12u
 #define DIGIT_BITS  11u
 #define DIGIT_COUNT (1u << DIGIT_BITS)
 #define SMALL_SORT  48u
+#define TURN_WIDTH  384u           /* So long runs are merged between two turns, */
+#define TURN_ROWS   ((u32)1 << 15) /* and so many rows moved by radix. */
+
+/* Others may run.  Who is to stop does so when the sort is over. */
+static void
+give_turn(void)
+{
+    Err ignored = rt_check();
+    (void)ignored;
+}
 
 static void
 order_insertion(u32 *order, u32 count, OrderBefore before, const void *arg)
@@ -52,6 +64,7 @@ exec__order_sort(u32 *order, u32 *scratch, u32 count, OrderBefore before, const 
         for (u64 i = 0; i < count; i += 2 * width) {
             u32 end = (u32)MIN_OF(2 * width, count - i);
             order_merge(from + i, to + i, (u32)MIN_OF(width, (u64)end), end, before, arg);
+            if (width >= TURN_WIDTH) give_turn();
         }
         u32 *swap = from;
         from = to;
@@ -107,6 +120,7 @@ items_merge_sort(SortItem *item, SortItem *scratch, u32 count)
         for (u64 i = 0; i < count; i += 2 * width) {
             u32 end = (u32)MIN_OF(2 * width, count - i);
             items_merge(from + i, to + i, (u32)MIN_OF(width, (u64)end), end);
+            if (width >= TURN_WIDTH) give_turn();
         }
         SortItem *swap = from;
         from = to;
@@ -133,11 +147,13 @@ common_bytes(const SortItem *item, u32 count)
 
 /* One stable radix pass over the prefixes; false: nothing was moved. */
 static bool
-items_pass(const SortItem *from, SortItem *to, u32 count, u32 shift)
+items_pass(const SortItem *from, SortItem *to, u32 count, u32 shift, u32 *place)
 {
-    u32 place[DIGIT_COUNT] = {0};
-    for (u32 i = 0; i < count; i++) {
-        place[(from[i].prefix >> shift) & (DIGIT_COUNT - 1)]++;
+    memset(place, 0, DIGIT_COUNT * sizeof(u32));
+    for (u32 i = 0, end; i < count; give_turn()) {
+        for (end = MIN_OF(count, i + TURN_ROWS); i < end; i++) {
+            place[(from[i].prefix >> shift) & (DIGIT_COUNT - 1)]++;
+        }
     }
     u32 sum = 0;
     for (u32 i = 0; i < DIGIT_COUNT; i++) {
@@ -146,14 +162,16 @@ items_pass(const SortItem *from, SortItem *to, u32 count, u32 shift)
         place[i] = sum;
         sum += here;
     }
-    for (u32 i = 0; i < count; i++) {
-        to[place[(from[i].prefix >> shift) & (DIGIT_COUNT - 1)]++] = from[i];
+    for (u32 i = 0, end; i < count; give_turn()) {
+        for (end = MIN_OF(count, i + TURN_ROWS); i < end; i++) {
+            to[place[(from[i].prefix >> shift) & (DIGIT_COUNT - 1)]++] = from[i];
+        }
     }
     return true;
 }
 
 static void
-items_radix(SortItem *item, SortItem *scratch, u32 count)
+items_radix(SortItem *item, SortItem *scratch, u32 count, u32 *place)
 {
     SortItem *from = item, *to = scratch;
     u64 differ = 0;
@@ -162,7 +180,7 @@ items_radix(SortItem *item, SortItem *scratch, u32 count)
     }
     for (u32 shift = 0; shift < 64; shift += DIGIT_BITS) {
         if ((differ >> shift & (DIGIT_COUNT - 1)) == 0) continue;
-        if (!items_pass(from, to, count, shift)) continue;
+        if (!items_pass(from, to, count, shift, place)) continue;
         SortItem *swap = from;
         from = to;
         to = swap;
@@ -178,7 +196,8 @@ items_radix(SortItem *item, SortItem *scratch, u32 count)
 void
 exec__items_sort(SortItem *item, SortItem *scratch, u32 count)
 {
-    if (count <= SMALL_SORT) {
+    u32 *place = count <= SMALL_SORT ? NULL : mem_alloc(DIGIT_COUNT * sizeof(u32));
+    if (place == NULL) { /* Short of memory: slower, and as right. */
         items_merge_sort(item, scratch, count);
         return;
     }
@@ -188,7 +207,8 @@ exec__items_sort(SortItem *item, SortItem *scratch, u32 count)
         item[i].key += common;
         item[i].key_bytes -= common;
     }
-    items_radix(item, scratch, count);
+    items_radix(item, scratch, count, place);
+    mem_free(place);
     for (u32 i = 0; i < count;) {
         u32 end = i + 1;
         while (end < count && item[end].prefix == item[i].prefix) {
@@ -222,11 +242,13 @@ numbers_insertion(NumberItem *item, u32 count)
 
 /* One stable pass over the digit at `shift`; false: all keys agree in it, nothing was moved. */
 static bool
-numbers_pass(const NumberItem *from, NumberItem *to, u32 count, u32 shift)
+numbers_pass(const NumberItem *from, NumberItem *to, u32 count, u32 shift, u32 *place)
 {
-    u32 place[DIGIT_COUNT] = {0};
-    for (u32 i = 0; i < count; i++) {
-        place[(from[i].key >> shift) & (DIGIT_COUNT - 1)]++;
+    memset(place, 0, DIGIT_COUNT * sizeof(u32));
+    for (u32 i = 0, end; i < count; give_turn()) {
+        for (end = MIN_OF(count, i + TURN_ROWS); i < end; i++) {
+            place[(from[i].key >> shift) & (DIGIT_COUNT - 1)]++;
+        }
     }
     u32 sum = 0;
     for (u32 i = 0; i < DIGIT_COUNT; i++) {
@@ -235,32 +257,38 @@ numbers_pass(const NumberItem *from, NumberItem *to, u32 count, u32 shift)
         place[i] = sum;
         sum += here;
     }
-    for (u32 i = 0; i < count; i++) {
-        to[place[(from[i].key >> shift) & (DIGIT_COUNT - 1)]++] = from[i];
+    for (u32 i = 0, end; i < count; give_turn()) {
+        for (end = MIN_OF(count, i + TURN_ROWS); i < end; i++) {
+            to[place[(from[i].key >> shift) & (DIGIT_COUNT - 1)]++] = from[i];
+        }
     }
     return true;
 }
 
-void
+Err
 exec__numbers_sort(NumberItem *item, NumberItem *scratch, u32 count)
 {
     NumberItem *from = item, *to = scratch;
     if (count <= SMALL_SORT) {
         numbers_insertion(item, count);
-        return;
+        return OK;
     }
+    u32 *place = mem_alloc(DIGIT_COUNT * sizeof(u32));
+    if (place == NULL) return ERR_NOMEM;
     u64 differ = 0;
     for (u32 i = 1; i < count; i++) {
         differ |= item[i].key ^ item[0].key;
     }
     for (u32 shift = 0; shift < 64; shift += DIGIT_BITS) {
         if ((differ >> shift & (DIGIT_COUNT - 1)) == 0) continue;
-        if (!numbers_pass(from, to, count, shift)) continue;
+        if (!numbers_pass(from, to, count, shift, place)) continue;
         NumberItem *swap = from;
         from = to;
         to = swap;
     }
     if (from != item) memcpy(item, from, (size_t)count * sizeof(NumberItem));
+    mem_free(place);
+    return OK;
 }
 
 static void

@@ -52,7 +52,7 @@ typedef struct NumberItem {
 
 /* Sort by key, stably.  By radix, skipping the
    digits in which all keys agree. */
-void exec__numbers_sort(NumberItem *item, NumberItem *scratch, u32 count);
+MUST_CHECK Err exec__numbers_sort(NumberItem *item, NumberItem *scratch, u32 count);
 
 /* Sort items; `scratch` has room for as many. */
 void exec__items_sort(SortItem *item, SortItem *scratch, u32 count);

@@ -110,6 +110,7 @@ exec__sorter_free(Sorter *sorter)
     arena_free(&sorter->key_bytes);
     arena_free(&sorter->spare_bytes);
     buf_free(&sorter->key_buf);
+    mem_free(sorter->near);
     arrays_free(sorter);
     *sorter = (Sorter){0};
 }
@@ -621,14 +622,19 @@ exec__sorter_add_batch(Sorter *sorter, const Vec *key, const Batch *batch, Cell 
 {
     bool numbers = batch_is_numbers(sorter, key);
     if (numbers && sorter->rows_max >= U32_MAX / 4) return numbers_add_all(sorter, key, batch);
-    u16 near[BATCH_ROWS_MAX];
     Batch left = *batch;
-    if (numbers && sorter->has_bar && sorter->rows_max > 0) {
+    bool has_bar = sorter->has_bar && sorter->rows_max > 0;
+    if (has_bar && sorter->near == NULL) {
+        sorter->near = mem_alloc(BATCH_ROWS_MAX * sizeof(u16));
+        if (sorter->near == NULL) return ERR_NOMEM;
+    }
+    u16 *near = sorter->near;
+    if (numbers && has_bar) {
         left.count = numbers_near_bar(sorter, &key[0], batch, near);
         left.sel = near;
         batch = &left;
-    } else if (sorter->mode == SORT_BYTES && sorter->has_bar && sorter->rows_max > 0 &&
-               sorter->key_count > 0 && key[0].kind == VEC_CELL && !key[0].constant) {
+    } else if (sorter->mode == SORT_BYTES && has_bar && sorter->key_count > 0 &&
+               key[0].kind == VEC_CELL && !key[0].constant) {
         left.count = texts_near_bar(sorter, &key[0], batch, near);
         left.sel = near;
         batch = &left;

@@ -176,7 +176,7 @@ conn_turn(Conn *conn)
 static void
 conn_linger(Conn *conn)
 {
-    u8 waste[2048];
+    u8 waste[1024];
     size_t got = 1;
     u64 deadline = rt_deadline_after(LINGER_NS);
     rt_socket_shutdown_write(conn->socket);

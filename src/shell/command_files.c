@@ -7,8 +7,6 @@
 #include "rt/command.h"
 #include "shell/shell.h"
 
-#define COMMAND_BYTES 4096
-
 /* ---- reading ---- */
 
 RtFile *
@@ -137,29 +135,30 @@ command_cd(Shell *shell, u32 count, char **argument)
 void
 command_shell(Shell *shell, u32 count, char **argument)
 {
-    char text[COMMAND_BYTES];
-    size_t at = 0;
+    Buf text = {0};
     int status = 0;
     ErrMsg msg = {0};
     if (count == 0) {
         shell_usage(shell, "system");
         return;
     }
-    for (u32 i = 0; i < count && at < sizeof(text); i++) {
-        bool quote = strchr(argument[i], ' ') != NULL;
-        int bytes = snprintf(text + at, sizeof(text) - at, "%s%s%s%s", i > 0 ? " " : "",
-                             quote ? "\"" : "", argument[i], quote ? "\"" : "");
-        at += bytes > 0 ? (size_t)bytes : 0;
+    Err err = OK;
+    for (u32 i = 0; i < count && err == OK; i++) {
+        const char *quote = strchr(argument[i], ' ') != NULL ? "\"" : "";
+        err = buf_printf(&text, "%s%s%s%s", i > 0 ? " " : "", quote, argument[i], quote);
     }
-    if (at >= sizeof(text)) {
-        shell_complain(shell, "Error: the command is too long");
+    if (err == OK) err = buf_append_byte(&text, 0);
+    if (err != OK) {
+        buf_free(&text);
+        shell_complain(shell, "Error: out of memory");
         return;
     }
     out_flush(shell);
-    if (rt_command_run(text, NULL, NULL, &status, &msg) != OK)
+    if (rt_command_run((const char *)text.p, NULL, NULL, &status, &msg) != OK)
         shell_complain(shell, "Error: %s", err_message(&msg));
     else if (status != 0)
         shell_complain(shell, "System command returns %d", status << 8);
+    buf_free(&text);
     err_clear(&msg);
 }
 

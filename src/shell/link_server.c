@@ -337,7 +337,7 @@ is_name_byte(u8 c)
 static void
 params_put(JsonWriter *writer, Slice sql, LinkParam param, void *param_arg)
 {
-    char seen[PARAMS_MAX][PARAM_NAME_MAX + 1];
+    char(*seen)[PARAM_NAME_MAX + 1] = NULL; /* Made for the first. */
     u32 count = 0;
     size_t at = 0;
     while (param != NULL && at < sql.bytes) {
@@ -353,6 +353,11 @@ params_put(JsonWriter *writer, Slice sql, LinkParam param, void *param_arg)
         bool known = bytes == 1 || bytes > PARAM_NAME_MAX || count == PARAMS_MAX;
         for (u32 i = 0; i < count && !known; i++)
             known = strlen(seen[i]) == bytes && memcmp(seen[i], sql.p + at, bytes) == 0;
+        if (!known && seen == NULL) seen = mem_alloc_zeroed(PARAMS_MAX * sizeof(*seen));
+        if (!known && seen == NULL) {
+            writer->err = ERR_NOMEM;
+            break;
+        }
         if (!known) {
             LinkValue value = {.type = WEFT_NULL};
             memcpy(seen[count], sql.p + at, bytes);
@@ -368,6 +373,7 @@ params_put(JsonWriter *writer, Slice sql, LinkParam param, void *param_arg)
         at = end;
     }
     if (count > 0) json_end_object(writer);
+    mem_free(seen);
 }
 
 static bool

@@ -53,7 +53,7 @@ void
 shell_complain(Shell *shell, const char *format, ...)
 {
     Buf text = {0};
-    char line[2048];
+    char line[1920];
     va_list args;
     out_flush(shell); /* So that both streams read in order on a terminal. */
     va_start(args, format);

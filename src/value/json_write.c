@@ -231,18 +231,24 @@ is_container(const JsonNode *node)
     return node->type == JSON_ARRAY || node->type == JSON_OBJECT;
 }
 
+#define FEW_DEPTH 64u /* Deeper ones take memory for their path. */
+
 static void
 tree_write(JsonWriter *writer, const JsonNode *node)
 {
-    const JsonNode *stack[JSON_WRITE_DEPTH_MAX], *at = node;
+    const JsonNode *few[FEW_DEPTH], **many = NULL, **stack = few, *at = node;
     u32 depth = 0;
     while (at != NULL && writer->err == OK) {
         if (depth > 0 && stack[depth - 1]->type == JSON_OBJECT) json_key_slice(writer, at->key);
         write_head(writer, at);
         if (is_container(at) && at->u.first != NULL) {
-            if (depth == JSON_WRITE_DEPTH_MAX) {
-                writer->err = ERR_LIMIT;
-                return;
+            if (depth == FEW_DEPTH && many == NULL) {
+                stack = many = MEM_NEW_ARRAY(const JsonNode *, JSON_WRITE_DEPTH_MAX);
+                if (many != NULL) memcpy(many, few, sizeof(few));
+            }
+            if (stack == NULL || depth == JSON_WRITE_DEPTH_MAX) {
+                writer->err = stack == NULL ? ERR_NOMEM : ERR_LIMIT;
+                break;
             }
             stack[depth++] = at;
             at = at->u.first;
@@ -255,6 +261,7 @@ tree_write(JsonWriter *writer, const JsonNode *node)
         }
         at = depth > 0 ? at->next : NULL;
     }
+    mem_free(many);
 }
 
 void

@@ -68,14 +68,19 @@ temp_in(int dir, const char *path)
         return result_of(fd);
     /* No O_TMPFILE here: make a name and drop it at once. */
     for (u32 attempt = 0; attempt < 100; attempt++) {
-        char name[PATH_MAX];
         u64 number;
         rt__linux_sys.random(NULL, &number, sizeof(number));
-        snprintf(name, sizeof(name), "%s/weft-%016llx.tmp", path, (unsigned long long)number);
-        fd = openat(dir, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-        if (fd < 0 && errno == EEXIST) continue;
-        if (fd >= 0) unlinkat(dir, name, 0);
-        return result_of(fd);
+        Buf name = {0};
+        if (buf_printf(&name, "%s/weft-%016llx.tmp", path, (unsigned long long)number) != OK ||
+            buf_append_byte(&name, 0) != OK) {
+            buf_free(&name);
+            return -ENOMEM;
+        }
+        const char *text = (const char *)name.p;
+        i64 made = result_of(openat(dir, text, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+        if (made >= 0) unlinkat(dir, text, 0);
+        buf_free(&name);
+        if (made != -EEXIST) return made;
     }
     return -EEXIST;
 }
@@ -187,26 +192,39 @@ names_put(RtNames *names, const char *text)
     return 0;
 }
 
+/* Its last component does not exist. */
+static i64
+real_path_of_new(const RtIo *io)
+{
+    const char *slash = strrchr(io->name, '/');
+    const char *last = slash != NULL ? slash + 1 : io->name;
+    if (last[0] == 0) return -ENOENT;
+    size_t bytes = slash == NULL ? 0 : MAX_OF((size_t)(slash - io->name), (size_t)1);
+    char *parent = mem_strndup(slash == NULL ? "." : io->name, slash == NULL ? 1 : bytes);
+    if (parent == NULL) return -ENOMEM;
+    char *whole = mem_alloc(PATH_MAX);
+    i64 result = whole == NULL ? -ENOMEM : realpath(parent, whole) == NULL ? -errno : 0;
+    mem_free(parent);
+    if (result < 0) {
+        mem_free(whole);
+        return result;
+    }
+    Err err = buf_printf(&io->names->bytes, "%s/%s", strcmp(whole, "/") == 0 ? "" : whole, last);
+    if (err == OK) err = buf_append_byte(&io->names->bytes, 0);
+    io->names->count = 1;
+    mem_free(whole);
+    return err == OK ? 0 : -ENOMEM;
+}
+
 /* The directory must exist, the last component need not. */
 static i64
 real_path(const RtIo *io)
 {
-    char whole[PATH_MAX], parent[PATH_MAX], joined[2 * PATH_MAX];
-    if (realpath(io->name, whole) != NULL) return names_put(io->names, whole);
-    if (errno != ENOENT) return -errno;
-    size_t bytes = strlen(io->name);
-    if (bytes >= sizeof(parent)) return -ENAMETOOLONG;
-    memcpy(parent, io->name, bytes + 1);
-    char *slash = strrchr(parent, '/');
-    const char *last = slash != NULL ? io->name + (slash - parent) + 1 : io->name;
-    if (slash == parent)
-        parent[1] = 0;
-    else if (slash != NULL)
-        *slash = 0;
-    if (last[0] == 0) return -ENOENT;
-    if (realpath(slash != NULL ? parent : ".", whole) == NULL) return -errno;
-    snprintf(joined, sizeof(joined), "%s/%s", strcmp(whole, "/") == 0 ? "" : whole, last);
-    return names_put(io->names, joined);
+    char *whole = mem_alloc(PATH_MAX);
+    if (whole == NULL) return -ENOMEM;
+    i64 result = realpath(io->name, whole) == NULL ? -errno : names_put(io->names, whole);
+    mem_free(whole);
+    return result == -ENOENT ? real_path_of_new(io) : result;
 }
 
 static int
