@@ -350,10 +350,46 @@ entered_task_is_current(void **state)
     assert_true(rt_stack_left() > 100000);
 }
 
+typedef struct Old {
+    RtMutex mutex;
+    RtEvent may_end;
+} Old;
+
+static void
+old_waiter(void *arg)
+{
+    Old *old = arg;
+    rt_mutex_lock(&old->mutex);
+    rt_event_wait(&old->may_end);
+    rt_mutex_unlock(&old->mutex);
+}
+
+/* Whoever waited over 1 ms gets the lock from the unlock itself: nobody can barge past. */
+static void
+an_old_waiter_is_handed_the_lock(void **state)
+{
+    (void)state;
+    Old old = {0};
+    RtThread *thread;
+    RtCounters before, now;
+    rt_process_counters(rt_process(), &before);
+    rt_mutex_lock(&old.mutex);
+    assert_int_equal(rt_thread_start(rt_process(), old_waiter, &old, "old", &thread), OK);
+    do
+        rt_process_counters(rt_process(), &now);
+    while (now.parks == before.parks);
+    assert_int_equal(rt_sleep_ns(2 * RT_NS_PER_MS), OK);
+    rt_mutex_unlock(&old.mutex);
+    assert_false(rt_mutex_try_lock(&old.mutex));
+    rt_event_set(&old.may_end);
+    rt_thread_join(thread);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_old_waiter_is_handed_the_lock),
         cmocka_unit_test(mutex_excludes),
         cmocka_unit_test(rwlock_excludes),
         cmocka_unit_test(condition_delivers_all),
