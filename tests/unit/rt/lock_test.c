@@ -350,6 +350,46 @@ entered_task_is_current(void **state)
     assert_true(rt_stack_left() > 100000);
 }
 
+typedef struct Crowd {
+    RtMutex mutex;
+    RtCond cond;
+    u32 waiting;
+    bool may_go;
+} Crowd;
+
+static void
+one_of_many(void *arg)
+{
+    Crowd *crowd = arg;
+    rt_mutex_lock(&crowd->mutex);
+    crowd->waiting++;
+    while (!crowd->may_go)
+        rt_cond_wait(&crowd->cond, &crowd->mutex);
+    crowd->waiting--;
+    rt_mutex_unlock(&crowd->mutex);
+}
+
+/* One broadcast is enough for all, though it moves them to the mutex' queue. */
+static void
+a_broadcast_reaches_all(void **state)
+{
+    (void)state;
+    Crowd crowd = {0};
+    RtThread *threads[6];
+    for (u32 i = 0; i < COUNT_OF(threads); i++)
+        assert_int_equal(rt_thread_start(rt_process(), one_of_many, &crowd, "one", &threads[i]),
+                         OK);
+    for (bool are_in = false; !are_in; rt_mutex_unlock(&crowd.mutex)) {
+        rt_mutex_lock(&crowd.mutex);
+        are_in = crowd.waiting == COUNT_OF(threads);
+        if (are_in) crowd.may_go = true;
+        if (are_in) rt_cond_broadcast(&crowd.cond, &crowd.mutex);
+    }
+    for (u32 i = 0; i < COUNT_OF(threads); i++)
+        rt_thread_join(threads[i]);
+    assert_int_equal(crowd.waiting, 0);
+}
+
 typedef struct Old {
     RtMutex mutex;
     RtEvent may_end;
@@ -389,6 +429,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_broadcast_reaches_all),
         cmocka_unit_test(an_old_waiter_is_handed_the_lock),
         cmocka_unit_test(mutex_excludes),
         cmocka_unit_test(rwlock_excludes),

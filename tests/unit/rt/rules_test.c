@@ -7,6 +7,7 @@
  */
 #include <fenv.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -214,6 +215,32 @@ a_cancelled_host_thread_leaves_our_calls_first(void **state)
     unlink(path);
 }
 
+static void
+look_at_mask(void *arg)
+{
+    sigset_t *mask = arg;
+    pthread_sigmask(SIG_SETMASK, NULL, mask);
+}
+
+/* Signals are the host's: none is delivered to a thread of ours, but its own faults. */
+static void
+our_threads_take_no_signals(void **state)
+{
+    (void)state;
+    sigset_t mask, before, after;
+    RtThread *thread;
+    const int blocked[] = {SIGINT, SIGTERM, SIGALRM, SIGCHLD, SIGUSR1, SIGPIPE};
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    assert_int_equal(rt_thread_start(rt_process(), look_at_mask, &mask, "mask", &thread), OK);
+    rt_thread_join(thread);
+    for (u32 i = 0; i < COUNT_OF(blocked); i++)
+        assert_int_equal(sigismember(&mask, blocked[i]), 1);
+    assert_int_equal(sigismember(&mask, SIGSEGV), 0);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    for (u32 i = 0; i < COUNT_OF(blocked); i++)
+        assert_int_equal(sigismember(&after, blocked[i]), sigismember(&before, blocked[i]));
+}
+
 typedef struct Deaf {
     RtEvent over;
     const char *path;
@@ -417,6 +444,7 @@ main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_broken_rule_ends_the_program),
         cmocka_unit_test(a_cancelled_host_thread_leaves_our_calls_first),
+        cmocka_unit_test(our_threads_take_no_signals),
         cmocka_unit_test(file_io_hears_no_cancel),
         cmocka_unit_test(deep_stacks_are_given_back),
         cmocka_unit_test(a_fiber_can_be_unwound),
