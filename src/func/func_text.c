@@ -253,6 +253,16 @@ find(const u8 *p, const u8 *end, Slice what)
     return NULL;
 }
 
+#define FOUND_PER_LOOK 4096u
+
+/* Now and then: others may run, and who was interrupted stops. */
+static bool
+is_stopped(const FuncCall *call, u64 found)
+{
+    const FuncEnv *env = call->env;
+    return found % FOUND_PER_LOOK == 0 && env != NULL && env->stop != NULL && env->stop(env->arg);
+}
+
 static Err
 run_replace(FuncCall *call, u32 argc, const Cell *argv, Cell *result_out)
 {
@@ -273,7 +283,7 @@ run_replace(FuncCall *call, u32 argc, const Cell *argv, Cell *result_out)
     const u8 *end = text.p + text.bytes;
     u64 found = 0;
     for (const u8 *p = text.p; (p = find(p, end, from)) != NULL; p += from.bytes) {
-        found++;
+        if (is_stopped(call, ++found)) return ERR_INTERRUPT;
     }
     u8 *room;
     err = func__result_room(call, text.bytes + found * to.bytes - found * from.bytes, &room);
@@ -282,6 +292,7 @@ run_replace(FuncCall *call, u32 argc, const Cell *argv, Cell *result_out)
     const u8 *p = text.p;
     for (; found > 0; found--) {
         const u8 *at = find(p, end, from);
+        if (is_stopped(call, found)) return ERR_INTERRUPT;
         memcpy(out, p, (size_t)(at - p));
         out += at - p;
         if (to.bytes > 0) memcpy(out, to.p, to.bytes);

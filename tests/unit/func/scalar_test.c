@@ -401,10 +401,41 @@ session_functions_ask_the_session(void **state)
     func_oracle_close(&o);
 }
 
+static bool
+stop_third(void *arg)
+{
+    return ++*(u32 *)arg == 3;
+}
+
+/* A long replace() asks now and then whether to go on, and ends when not. */
+static void
+replace_can_be_stopped(void **state)
+{
+    (void)state;
+    FuncOracle o;
+    func_oracle_open(&o);
+    u32 asked = 0;
+    size_t bytes = 100000;
+    u8 *text = mem_alloc(bytes);
+    assert_non_null(text);
+    memset(text, 'a', bytes);
+    Cell argv[3] = {cell_text(text, (u32)bytes), cell_text((const u8 *)"a", 1),
+                    cell_text((const u8 *)"bc", 2)};
+    Cell got;
+    o.env.stop = stop_third;
+    o.env.arg = &asked;
+    assert_int_equal(func_oracle_call(&o, "replace", 3, argv, &got), ERR_INTERRUPT);
+    assert_int_equal(asked, 3);
+    arena_free(&o.arena);
+    mem_free(text);
+    func_oracle_close(&o);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(replace_can_be_stopped),
         cmocka_unit_test(functions_agree_with_sqlite),
         cmocka_unit_test(patterns_agree_with_sqlite),
         cmocka_unit_test(texts_agree_with_sqlite),
