@@ -10,6 +10,7 @@
  */
 #include "store/cursor.h"
 
+#include "store/longval/parts.h"
 #include "store/txn/ssi.h"
 
 Err
@@ -250,7 +251,7 @@ look_along(StoreCursor *cursor, const PageView *view, const CursorPlace *place, 
 }
 
 static Err
-long_load(StoreCursor *cursor, RowSeen *seen)
+long_load(StoreCursor *cursor, Slice key, RowSeen *seen)
 {
     LongRef ref;
     bool gone;
@@ -263,6 +264,8 @@ long_load(StoreCursor *cursor, RowSeen *seen)
     err = long_read(cursor->txn->store, &ref, 0, to, ref.bytes, &gone);
     if (err == OK && gone) err = ERR_CORRUPT;
     if (err != OK) return txn__fail(cursor->txn, err, "%s", err_text(err));
+    err = parts_overlay(cursor->txn, cursor->tree_id, key, 0, to, ref.bytes);
+    if (err != OK) return err;
     seen->value = (Slice){to, ref.bytes};
     return OK;
 }
@@ -323,7 +326,7 @@ move_from(StoreCursor *cursor, CursorPlace *place, bool *found_out)
     }
     cursor__stand(cursor, CURSOR_ON, (Slice){key, look.key_bytes});
     if (UNLIKELY(look.seen.is_long)) {
-        err = long_load(cursor, &look.seen);
+        err = long_load(cursor, (Slice){key, look.key_bytes}, &look.seen);
         if (err != OK) return err;
     }
     cursor->current = look.seen.value;

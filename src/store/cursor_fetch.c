@@ -8,6 +8,7 @@
  */
 #include "rt/task.h"
 #include "store/cursor.h"
+#include "store/longval/parts.h"
 #include "store/txn/ssi.h"
 
 #define ROWS_MAX  4096u
@@ -112,7 +113,7 @@ room_take(StoreCursor *cursor, size_t bytes)
 /* ---- long values ---- */
 
 static Err
-long_take(StoreCursor *cursor, Slice *value_io)
+long_take(StoreCursor *cursor, Slice key, Slice *value_io)
 {
     LongRef ref;
     bool gone;
@@ -130,7 +131,9 @@ long_take(StoreCursor *cursor, Slice *value_io)
     cursor->longs[cursor->long_count++] = to;
     *value_io = (Slice){to + ROW_LEAD_BYTES, ref.bytes};
     Err err = long_read(cursor->txn->store, &ref, 0, to + ROW_LEAD_BYTES, ref.bytes, &gone);
-    return err == OK && gone ? ERR_CORRUPT : err;
+    if (err == OK && gone) err = ERR_CORRUPT;
+    if (err != OK) return err;
+    return parts_overlay(cursor->txn, cursor->tree_id, key, 0, to + ROW_LEAD_BYTES, ref.bytes);
 }
 
 /* ---- a leaf as a whole ---- */
@@ -216,7 +219,7 @@ emit_int_mixed(Fetch *f, Node copy, i32 from, i32 to, i32 step)
         cursor->run_keys[f->rows] = int_key(&slots[i]);
         f->rows++;
         if ((flags & NODE_SLOT_LONG) == 0) continue;
-        Err err = long_take(cursor, value);
+        Err err = long_take(cursor, cursor->run_keys[f->rows - 1], value);
         if (err != OK) return err;
         f->bytes += value->bytes;
     }
@@ -235,7 +238,7 @@ emit_mixed(Fetch *f, Node copy, i32 from, i32 to, i32 step)
         if (err != OK) return err;
         if ((slots[i].flags & NODE_SLOT_LONG) == 0) continue;
         Slice *value = &cursor->run_values[f->rows - 1];
-        err = long_take(cursor, value);
+        err = long_take(cursor, cursor->run_keys[f->rows - 1], value);
         if (err != OK) return err;
         f->bytes += value->bytes;
     }
@@ -455,7 +458,7 @@ fetch_entries(Fetch *f, PageView *view, Node node, i32 from, i32 to, bool stands
     }
     for (u32 i = rows; err == OK && i < f->rows; i++) {
         if (LIKELY(cursor->run_long[i] == 0)) continue;
-        err = long_take(cursor, &cursor->run_values[i]);
+        err = long_take(cursor, cursor->run_keys[i], &cursor->run_values[i]);
         f->bytes += cursor->run_values[i].bytes;
     }
     return err;

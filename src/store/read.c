@@ -4,13 +4,14 @@
  * Values are copied out of the pages while they are viewed, and counted only if the view held: what
  * the caller gets lies in the transaction's own memory and stays until the next such call.
  */
+#include "store/longval/parts.h"
 #include "store/pool/pool_fast.h"
 #include "store/txn/ssi.h"
 #include "store/version/spill.h"
 
 /* Read a long value into the buffer that holds its reference.  *gone_out: it went meanwhile. */
 static Err
-long_fetch(StoreTxn *txn, Buf *buf, Slice *value_io, bool *gone_out)
+long_fetch(StoreTxn *txn, TreeId tree, Slice key, Buf *buf, Slice *value_io, bool *gone_out)
 {
     LongRef ref;
     ASSERT(value_io->bytes == sizeof(ref));
@@ -21,7 +22,8 @@ long_fetch(StoreTxn *txn, Buf *buf, Slice *value_io, bool *gone_out)
         err = long_read(txn->store, &ref, 0, buf->p + ROW_LEAD_BYTES, ref.bytes, gone_out);
     }
     *value_io = (Slice){buf->p + ROW_LEAD_BYTES, ref.bytes};
-    return err;
+    if (err != OK || *gone_out) return err;
+    return parts_overlay(txn, tree, key, 0, buf->p + ROW_LEAD_BYTES, ref.bytes);
 }
 
 /* A leaf could not be come by; a tree whose pages are gone is empty. */
@@ -71,7 +73,7 @@ store_get(StoreTxn *txn, TreeId tree_id, Slice key, bool *found_out, Slice *valu
     if (UNLIKELY(err != OK) || !seen.found) return err;
     if (UNLIKELY(seen.is_long)) {
         bool gone;
-        err = long_fetch(txn, &txn->got, &seen.value, &gone);
+        err = long_fetch(txn, tree_id, key, &txn->got, &seen.value, &gone);
         if (err == OK && gone) err = ERR_CORRUPT; /* Our snapshot should have kept it. */
         if (err != OK) return txn__fail(txn, err, "%s", err_text(err));
     }
@@ -79,14 +81,6 @@ store_get(StoreTxn *txn, TreeId tree_id, Slice key, bool *found_out, Slice *valu
     *value_out = seen.value;
     return OK;
 }
-
-/* The newest version of a key, as it was at one instant. */
-typedef struct Newest {
-    bool found, is_long;
-    Slice value;
-    u64 writer;
-    TxnSeen seen;
-} Newest;
 
 /* Look at it; whoever wrote it may still run. */
 static Err
@@ -118,55 +112,78 @@ newest_look(StoreTxn *txn, Tree *tree, Slice key, u64 hash, Newest *newest_out)
     }
 }
 
+/* Wait for the end of who is writing the version that was looked at. */
+static Err
+newest_wait(StoreTxn *txn, const Newest *newest)
+{
+    rt_latch_acquire(&txn->store->wait_latch);
+    if (!wait__runs(newest->seen.state, newest->writer)) {
+        rt_latch_release(&txn->store->wait_latch);
+        return OK;
+    }
+    u64 deadline_ns = txn->wait_ns == 0 ? 0 : rt_deadline_after(txn->wait_ns);
+    return wait__for(txn, newest->seen.state, WAIT_RESOURCE_ALL, deadline_ns, "a row");
+}
+
+Err
+read__newest(StoreTxn *txn, Tree *tree, Slice key, bool waits, Newest *newest_out)
+{
+    Newest *newest = newest_out;
+    u64 hash = version_hash(tree->id, key);
+    if (txn__state(txn) == NULL) return txn__fail(txn, ERR_NOMEM, "out of memory");
+    txn->touched = true;
+    Err err = txn->ssi == NULL ? OK : ssi__note_key(txn, tree->id, key);
+    if (err != OK) return err;
+    for (;;) {
+        err = row_room(txn->store, &txn->got_newest);
+        if (err != OK) return txn__fail(txn, err, "out of memory");
+        err = newest_look(txn, tree, key, hash, newest);
+        if (err != OK) return leaf_failed(txn, tree, err);
+        bool others = newest->seen.state != NULL && newest->seen.state != txn->state;
+        if (!others) return OK;
+        if (newest->seen.status == TXN_RUNNING) {
+            newest->busy = !waits;
+            if (newest->busy) return OK;
+            err = newest_wait(txn, newest);
+            if (err != OK) return err;
+            continue;
+        }
+        if (UNLIKELY(newest->seen.status == TXN_ABORTED)) {
+            err = txn__writable(txn); /* It may be that it could not be undone; else look again. */
+            if (err != OK) return err;
+            continue;
+        }
+        txn__raise_dep(txn, newest->seen.lsn);
+        newest->newer = newest->seen.status > txn->snapshot;
+        return OK;
+    }
+}
+
 Err
 store_get_newest(StoreTxn *txn, TreeId tree_id, Slice key, bool *found_out, bool *newer_out,
                  Slice *value_out)
 {
-    Store *store = txn->store;
-    Tree *tree = store__tree(store, tree_id);
+    Tree *tree = store__tree(txn->store, tree_id);
     *found_out = *newer_out = false;
     if (UNLIKELY(tree == NULL)) return txn__fail(txn, ERR_MISUSE, "no such tree: %u", tree_id);
-    if (txn__state(txn) == NULL) return txn__fail(txn, ERR_NOMEM, "out of memory");
-    txn->touched = true;
-    Err err = OK;
-    if (txn->ssi != NULL) err = ssi__note_key(txn, tree_id, key);
-    if (err != OK) return err;
-    u64 hash = version_hash(tree_id, key);
     Newest newest;
+    Err err;
     for (bool gone = true; gone;) {
         gone = false;
-        err = row_room(store, &txn->got_newest);
-        if (err != OK) return txn__fail(txn, err, "out of memory");
-        err = newest_look(txn, tree, key, hash, &newest);
-        if (err != OK) return leaf_failed(txn, tree, err);
-        bool others = newest.seen.state != NULL && newest.seen.state != txn->state;
-        if (others && newest.seen.status == TXN_RUNNING) {
-            gone = true;
-            rt_latch_acquire(&store->wait_latch);
-            if (!wait__runs(newest.seen.state, newest.writer)) {
-                rt_latch_release(&store->wait_latch);
-                continue;
-            }
-            u64 deadline_ns = txn->wait_ns == 0 ? 0 : rt_deadline_after(txn->wait_ns);
-            err = wait__for(txn, newest.seen.state, WAIT_RESOURCE_ALL, deadline_ns, "a row");
-            if (err != OK) return err;
-            continue;
-        }
-        if (others && UNLIKELY(newest.seen.status == TXN_ABORTED)) {
-            err = txn__writable(txn); /* It may be that it could not be undone; else look again. */
-            if (err != OK) return err;
-            gone = true;
-            continue;
-        }
-        if (others) {
-            txn__raise_dep(txn, newest.seen.lsn);
-            *newer_out = newest.seen.status > txn->snapshot;
-        }
+        err = read__newest(txn, tree, key, true, &newest);
+        if (err != OK) return err;
+        *newer_out = newest.newer;
+        if (!newest.found || !newest.is_long) break;
+        LongRef ref; /* The look at the parts takes the memory that it stands in. */
+        bool newer;
+        memcpy(&ref, newest.value.p, sizeof(ref));
+        newest.value.p = (const u8 *)&ref;
+        err = parts_newer(txn, tree_id, key, &newer);
+        if (err != OK) return err;
+        *newer_out = *newer_out || newer;
         /* A version that no snapshot sees may go while its long value is read: then look again. */
-        if (newest.found && newest.is_long) {
-            err = long_fetch(txn, &txn->got_newest, &newest.value, &gone);
-            if (err != OK) return txn__fail(txn, err, "%s", err_text(err));
-        }
+        err = long_fetch(txn, tree_id, key, &txn->got_newest, &newest.value, &gone);
+        if (err != OK) return txn__fail(txn, err, "%s", err_text(err));
     }
     err = txn__usable(txn);
     if (err != OK) return err;

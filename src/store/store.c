@@ -377,6 +377,7 @@ store_free(Store *store)
         buf_free(&txn->scratch);
         buf_free(&txn->got);
         buf_free(&txn->got_newest);
+        buf_free(&txn->part);
         mem_free(txn);
     }
     pages_close(store);

@@ -30,7 +30,8 @@ typedef struct StoreCursor StoreCursor;
 
 typedef u32 TreeId;
 #define TREE_NONE ((TreeId)0)
-#define TREE_ROOT ((TreeId)1) /* Exists in every store, of kind STORE_TREE_BYTES. */
+/* In every store, of kind STORE_TREE_BYTES.  Keys that begin with ff 50 are the store's own. */
+#define TREE_ROOT ((TreeId)1)
 
 #define STORE_KEY_BYTES_MAX   ((size_t)1024)
 #define STORE_VALUE_BYTES_MAX ((size_t)1000 * 1000 * 1000 + 65536)
@@ -196,6 +197,12 @@ MUST_CHECK Err store_get(StoreTxn *txn, TreeId tree, Slice key, bool *found_out,
    checks.  newer_out: true if what was judged was committed after the snapshot.  [parks] */
 MUST_CHECK Err store_get_newest(StoreTxn *txn, TreeId tree, Slice key, bool *found_out,
                                 bool *newer_out, Slice *value_out);
+/*
+ * Copy a part of a value: up to `count` bytes from `offset` on, fewer at its end; *bytes_out: how
+ * long it is.  Memory for one part, whatever the length.  [parks]
+ */
+MUST_CHECK Err store_get_part(StoreTxn *txn, TreeId tree, Slice key, u64 offset, void *to,
+                              u32 count, bool *found_out, u64 *bytes_out);
 /* Number of keys the transaction sees; from leaf headers where leaves are settled.  [parks] */
 MUST_CHECK Err store_count(StoreTxn *txn, TreeId tree, u64 *rows_out);
 /* About how many keys the tree has, and how many lie in [low, high) (an empty high: no bound). For
@@ -330,6 +337,13 @@ typedef enum StoreVerdict {
 MUST_CHECK Err store_put(StoreTxn *txn, TreeId tree, Slice key, Slice value, StorePut mode,
                          StoreVerdict *verdict_out);
 MUST_CHECK Err store_delete(StoreTxn *txn, TreeId tree, Slice key, StoreVerdict *verdict_out);
+/*
+ * Write over a part of a value, which keeps its length; needs memory for one part.  Trees of kind
+ * STORE_TREE_INT.  The verdict is STORE_DONE or STORE_ABSENT.  Errors as store_put(); ERR_MISUSE:
+ * the part lies behind the end; ERR_UNSUPPORTED: another kind of tree.  [parks]
+ */
+MUST_CHECK Err store_put_part(StoreTxn *txn, TreeId tree, Slice key, u64 offset, Slice bytes,
+                              StoreVerdict *verdict_out);
 /* Remove every entry of the tree, as one change. */
 MUST_CHECK Err store_tree_clear(StoreTxn *txn, TreeId tree, u64 *rows_out);
 

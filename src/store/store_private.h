@@ -102,6 +102,7 @@ struct StoreTxn {
     CountChanges counts;
     Buf got;        /* What store_get() hands out. */
     Buf got_newest; /* What store_get_newest() hands out. */
+    Buf part;       /* A part of a long value, or the row that it belongs to. */
 
     /* Live transactions by age of snapshot; txns latch. */
     StoreTxn *older, *newer;

@@ -3,6 +3,7 @@
  *
  * Rows are written by version/row_write.c; here are the face and what is not a row.
  */
+#include "store/longval/parts.h"
 #include "store/txn/open_set.h"
 #include "store/txn/redo.h"
 #include "store/txn/ssi.h"
@@ -75,6 +76,7 @@ store_put(StoreTxn *txn, TreeId tree_id, Slice key, Slice value, StorePut mode,
     err = row_write(&w);
     if (UNLIKELY(ref.bytes > 0) && !w.written) long_free(txn->store, &ref);
     *verdict_out = w.verdict;
+    if (UNLIKELY(w.was_long) && w.written && err == OK) return parts_forget(txn, tree_id, key);
     return err;
 }
 
@@ -94,6 +96,7 @@ store_delete(StoreTxn *txn, TreeId tree_id, Slice key, StoreVerdict *verdict_out
                   .hash = version_hash(tree_id, key)};
     err = row_write(&w);
     *verdict_out = w.verdict;
+    if (UNLIKELY(w.was_long) && w.written && err == OK) return parts_forget(txn, tree_id, key);
     return err;
 }
 
@@ -202,7 +205,8 @@ store_tree_drop(StoreTxn *txn, TreeId tree_id)
     if (err != OK) return err;
     if (tree_id == TREE_ROOT) return txn__fail(txn, ERR_MISUSE, "the root tree stays");
     TreeNote *note;
-    err = note_reserve(txn, &note);
+    err = parts_forget_tree(txn, tree_id);
+    if (err == OK) err = note_reserve(txn, &note);
     if (err != OK) return err;
     note_tree(txn, note, UNDO_TREE_DROP, tree_id, 0);
     return OK;

@@ -297,6 +297,7 @@ txn_release(StoreTxn *txn)
     err_clear(&txn->error);
     buffer_trim(&txn->got);
     buffer_trim(&txn->got_newest);
+    buffer_trim(&txn->part);
     redo_reset(txn);
     rt_latch_acquire(&store->txns_latch);
     snapshot_leave(txn);

@@ -85,6 +85,7 @@ typedef struct RowWrite {
     u64 hash;
     StoreVerdict verdict;
     bool written;
+    bool was_long;   /* What it has written over was a long value. */
     bool grow;       /* The version map has become full. */
     LongRef dropped; /* Written over in place. */
 } RowWrite;

@@ -345,6 +345,7 @@ change(RowTry *t, TryNext *next_out, bool *changed_out)
     Err err = OK;
     bool own = t->exact && t->seen.state == txn->state;
     if (plan.is_covered || plan.covering != NULL) long_note(t);
+    w->was_long = is_present(t) && (node_slots(t->node)[t->slot].flags & NODE_SLOT_LONG) != 0;
     u8 writer = own ? node_slots(t->node)[t->slot].writer : writer_index(t);
     if (UNLIKELY(writer == NODE_WRITER_ASK_MAP)) {
         node_head(t->node)->flags |= NODE_FLAG_ASKS;
