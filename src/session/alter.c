@@ -89,9 +89,9 @@ bind_view(Ddl *ddl, const PlanContext *context, const TableDef *view)
 
 static Err
 bind_trigger(Ddl *ddl, const PlanContext *context, const Catalog *catalog, const TableDef *table,
-             const TriggerDef *trigger, const char *after)
+             const TriggerDef *trigger, bool is_temp, const char *after)
 {
-    Err err = plan_check_trigger(context, table, trigger, table->database == 1, &ddl->msg);
+    Err err = plan_check_trigger(context, table, trigger, is_temp, &ddl->msg);
     if (err == OK) return OK;
     const char *name = context->notes->failed_in;
     bool elsewhere = name != NULL && catalog_find_table(catalog, SLICE(name, strlen(name))) != NULL;
@@ -115,13 +115,15 @@ compare_bound(const void *a, const void *b)
 
 /* All views and triggers of a catalog in the order of sqlite_schema. */
 static Err
-list_bound(const Catalog *catalog, Arena *arena, Bound **list_out, u32 *count_out)
+list_bound(const CatalogView *view, const Catalog *catalog, Arena *arena, Bound **list_out,
+           u32 *count_out)
 {
-    const TriggerDef *const *trigger = NULL;
+    const TriggerDef *const *trigger = NULL, *const *loose = NULL;
+    u32 loose_count = catalog == NULL ? 0 : catalog_loose_triggers(catalog, &loose);
     u32 tables = catalog == NULL ? 0 : catalog_table_count(catalog), total = tables, count = 0;
     for (u32 i = 0; i < tables; i++)
         total += catalog_triggers(catalog, catalog_table_at(catalog, i), &trigger);
-    Bound *list = ARENA_NEW_ARRAY(arena, Bound, total + 1);
+    Bound *list = ARENA_NEW_ARRAY(arena, Bound, total + loose_count + 1);
     if (list == NULL) return ERR_NOMEM;
     for (u32 i = 0; i < tables; i++) {
         const TableDef *table = catalog_table_at(catalog, i);
@@ -130,26 +132,47 @@ list_bound(const Catalog *catalog, Arena *arena, Bound **list_out, u32 *count_ou
         for (u32 k = 0; k < triggers; k++)
             list[count++] = (Bound){trigger[k]->schema_row, table, trigger[k]};
     }
+    for (u32 i = 0; i < loose_count; i++) {
+        const TableDef *table = catalog_loose_table(view, loose[i]);
+        if (table != NULL) list[count++] = (Bound){loose[i]->schema_row, table, loose[i]};
+    }
     sort_items(list, count, sizeof(*list), compare_bound);
     *list_out = list;
     *count_out = count;
     return OK;
 }
 
+/* Under PRAGMA writable_schema what means nothing is left as it is. */
 static Err
-bind_database(Ddl *ddl, const PlanContext *context, const Catalog *catalog, const char *after)
+bind_leniently(Ddl *ddl, const PlanContext *context, const Bound *item, bool is_temp)
+{
+    Err err = item->trigger == NULL
+                  ? bind_view(ddl, context, item->table)
+                  : plan_check_trigger(context, item->table, item->trigger, is_temp, &ddl->msg);
+    if (err == ERR_NOMEM) return ddl__fail(ddl, err);
+    err_clear(&ddl->msg);
+    return OK;
+}
+
+static Err
+bind_database(Ddl *ddl, const PlanContext *context, const Catalog *catalog, bool is_temp,
+              const char *after)
 {
     Arena arena;
     Bound *list = NULL;
     u32 count = 0;
     arena_init(&arena, NULL);
-    Err err = list_bound(catalog, &arena, &list, &count);
+    Err err = list_bound(context->catalog, catalog, &arena, &list, &count);
     if (err != OK) err = ddl__fail(ddl, err);
     for (u32 i = 0; err == OK && i < count; i++) {
         const TableDef *table = list[i].table;
         context->notes->failed_in = NULL;
+        if (ddl->session->reserved_names) {
+            err = bind_leniently(ddl, context, &list[i], is_temp);
+            continue;
+        }
         if (list[i].trigger != NULL) {
-            err = bind_trigger(ddl, context, catalog, table, list[i].trigger, after);
+            err = bind_trigger(ddl, context, catalog, table, list[i].trigger, is_temp, after);
             continue;
         }
         err = bind_view(ddl, context, table);
@@ -176,7 +199,7 @@ bind_schema(Ddl *ddl, UseFinder *finder, const char *after)
     for (u32 pass = 0; pass < 2; pass++) {
         u32 database = pass == 0 ? ddl->database : 1;
         if (pass == 1 && (ddl->database == 1 || view.count < 2)) break;
-        Err err = bind_database(ddl, &context, view.db[database].catalog, after);
+        Err err = bind_database(ddl, &context, view.db[database].catalog, database == 1, after);
         if (err != OK) return err;
     }
     return finder->out_of_memory ? ddl__fail(ddl, ERR_NOMEM) : OK;
@@ -210,8 +233,39 @@ rename_column(Ddl *ddl, const TableDef *table, const AstAlter *ast, Catalog **ca
         err = ddl_rename_column(&ddl->context, table, ast, finder.use, finder.count, catalog_out);
         if (err != OK) err = ddl__fail(ddl, err);
     }
+    Ddl temp;
+    bool any = false;
+    if (err == OK) err = ddl__temp(ddl, &temp, &any);
+    if (err == OK && any) {
+        Catalog *changed;
+        temp.context.sql = ddl->context.sql;
+        err = ddl_rename_column(&temp.context, table, ast, finder.use, finder.count, &changed);
+        if (err != OK) err = ddl__fail(&temp, err);
+        if (err == OK) ddl__done(&temp, changed);
+        if (err != OK) catalog_release(*catalog_out);
+    }
     arena_free(&arena);
     return err;
+}
+
+static Err
+rename_table(Ddl *ddl, const TableDef *table, const AstAlter *ast, Catalog **catalog_out)
+{
+    Ddl temp;
+    bool any;
+    Err err = ddl__temp(ddl, &temp, &any);
+    if (err != OK) return err;
+    err = ddl_rename_table(&ddl->context, table, ast, catalog_out);
+    if (err != OK) return ddl__fail(ddl, err);
+    if (!any) return OK;
+    Catalog *changed;
+    err = ddl_rename_table(&temp.context, table, ast, &changed);
+    if (err != OK) {
+        catalog_release(*catalog_out);
+        return ddl__fail(&temp, err);
+    }
+    ddl__done(&temp, changed);
+    return OK;
 }
 
 static bool
@@ -287,7 +341,10 @@ alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
     switch (ast->kind) {
     case AST_ALTER_ADD_COLUMN: err = ddl_add_column(&ddl->context, table, ast, &catalog); break;
     case AST_ALTER_DROP_COLUMN: err = ddl_drop_column(&ddl->context, table, ast, &catalog); break;
-    case AST_ALTER_RENAME_TABLE: err = ddl_rename_table(&ddl->context, table, ast, &catalog); break;
+    case AST_ALTER_RENAME_TABLE:
+        err = rename_table(ddl, table, ast, &catalog);
+        if (err != OK) return err;
+        break;
     case AST_ALTER_RENAME_COLUMN:
         err = rename_column(ddl, table, ast, &catalog);
         if (err != OK) return err;

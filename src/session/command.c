@@ -428,36 +428,57 @@ create_view(Ddl *ddl, const AstCreateView *ast)
     return OK;
 }
 
+/* Where the trigger is kept, and the table it stands on: what is not temporary speaks of its own
+   database alone. */
+static Err
+trigger_place(Ddl *ddl, const AstCreateTrigger *ast, u32 *database_out, const TableDef **table_out)
+{
+    Session *session = ddl->session;
+    CatalogView view;
+    Slice schema = ast->table_schema.text, name = ast->table.text;
+    *database_out = 0;
+    *table_out = NULL;
+    if (ast->temp && ast_name_present(&ast->schema)) {
+        return session_set_error(session, ERR_SQL, "temporary trigger may not have qualified name");
+    }
+    bool told = ast->temp || ast_name_present(&ast->schema);
+    Err err = told ? ddl_database(session, &ast->schema, ast->temp, database_out) : OK;
+    if (err != OK) return err;
+    session__catalog_view(session, &view);
+    const char *own = view.db[*database_out].name;
+    if (told && *database_out != 1 && schema.p == NULL) schema = SLICE(own, strlen(own));
+    *table_out = catalog_view_table(&view, schema, name, NULL);
+    if (!told && *table_out != NULL) *database_out = (*table_out)->database;
+    if (!told || *database_out == 1 || slice_equal_nocase(schema, SLICE(own, strlen(own)))) {
+        return OK;
+    }
+    Slice trigger = span_slice(ddl->context.sql, ast->name.span);
+    return session_set_error(
+        session, ERR_SQL, "trigger %.*s cannot reference objects in database %.*s",
+        (int)trigger.bytes, (const char *)trigger.p, (int)schema.bytes, (const char *)schema.p);
+}
+
 static Err
 create_trigger(Ddl *ddl, const AstCreateTrigger *ast)
 {
-    CatalogView view;
-    u32 database = 0;
-    session__catalog_view(ddl->session, &view);
-    const TableDef *table = catalog_view_table(&view, ast->table_schema.text, ast->table.text,
-                                               NULL);
-    if (ast_name_present(&ast->schema) || ast->temp) {
-        Err err = ddl_database(ddl->session, &ast->schema, ast->temp, &database);
-        if (err != OK) return err;
-    } else if (table != NULL) {
-        database = table->database;
-    }
-    if (table != NULL && table->database != database) {
-        return session_set_error(ddl->session, ERR_UNSUPPORTED,
-                                 "temporary triggers on tables of another database are not "
-                                 "supported yet");
-    }
-    Err err = ddl__context(ddl, database);
+    u32 database;
+    const TableDef *table;
+    ddl->context.sql = SLICE(ddl->stmt->sql, ddl->stmt->sql_bytes);
+    Err err = trigger_place(ddl, ast, &database, &table);
+    if (err == OK) err = ddl__context(ddl, database);
+    /* Taking the token may have moved the snapshot. */
+    if (err == OK) err = trigger_place(ddl, ast, &database, &table);
     if (err != OK) return err;
     if (ast->if_not_exists && catalog_find_trigger(ddl->context.old, ast->name.text) != NULL) {
         return OK;
     }
-    if (table != NULL && !table->is_view) err = ddl__lock(ddl, table);
+    if (table != NULL && !table->is_view && table->database == database)
+        err = ddl__lock(ddl, table);
     Catalog *catalog;
     if (err != OK) return err;
     if (ddl->stmt->param_count > 0)
         return session_set_error(ddl->session, ERR_SQL, "trigger cannot use variables");
-    err = ddl_create_trigger(&ddl->context, ast, &catalog);
+    err = ddl_create_trigger(&ddl->context, ast, table, &catalog);
     if (err != OK) return ddl__fail(ddl, err);
     ddl__done(ddl, catalog);
     return OK;
@@ -580,6 +601,7 @@ drop_table(Ddl *ddl, const AstDrop *ast, bool wants_view)
         if (err != OK) return err;
     }
     err = delete_as_row(ddl, table);
+    if (err == OK) err = ddl__drop_loose_triggers(ddl, table);
     if (err != OK) return err;
     Catalog *catalog;
     err = ddl_drop_table(&ddl->context, table, &catalog);
@@ -631,13 +653,57 @@ drop_trigger(Ddl *ddl, const AstDrop *ast)
     }
     const TableDef *table = catalog_find_table(ddl->context.old,
                                                SLICE(trigger->table, strlen(trigger->table)));
-    err = table == NULL || table->is_view ? OK : ddl__lock(ddl, table);
+    bool is_loose = table == NULL || table->is_view ||
+                    (database == 1 && trigger->table_schema != NULL &&
+                     text_compare_nocase(trigger->table_schema, table->schema) != 0);
+    err = is_loose ? OK : ddl__lock(ddl, table);
     if (err != OK) return err;
     Catalog *catalog;
     err = ddl_drop_trigger(&ddl->context, trigger, &catalog);
     if (err != OK) return ddl__fail(ddl, err);
     ddl__done(ddl, catalog);
     return OK;
+}
+
+/* ---- temporary triggers on tables of other databases ---- */
+
+Err
+ddl__temp(const Ddl *ddl, Ddl *temp_out, bool *any_out)
+{
+    Session *session = ddl->session;
+    *temp_out = (Ddl){.session = session, .stmt = ddl->stmt, .msg = {.sql_offset = -1}};
+    *any_out = ddl->database != 1 && session->db_count > 1 && session->db[1].database != NULL &&
+               session->db[1].catalog != NULL && catalog_has_objects(session->db[1].catalog);
+    return *any_out ? ddl__context(temp_out, 1) : OK;
+}
+
+static const TriggerDef *
+loose_trigger_of(const Session *session, const TableDef *table)
+{
+    CatalogView view;
+    const TriggerDef *const *list = NULL;
+    session__catalog_view(session, &view);
+    u32 count = catalog_loose_triggers(view.db[1].catalog, &list);
+    for (u32 i = 0; i < count; i++) {
+        if (catalog_loose_table(&view, list[i]) == table) return list[i];
+    }
+    return NULL;
+}
+
+Err
+ddl__drop_loose_triggers(Ddl *ddl, const TableDef *table)
+{
+    Ddl temp;
+    bool any;
+    Err err = ddl__temp(ddl, &temp, &any);
+    const TriggerDef *trigger;
+    while (err == OK && any && (trigger = loose_trigger_of(ddl->session, table)) != NULL) {
+        Catalog *catalog;
+        err = ddl_drop_trigger(&temp.context, trigger, &catalog);
+        if (err != OK) return ddl__fail(&temp, err);
+        ddl__done(&temp, catalog);
+    }
+    return err;
 }
 
 /* ---- REINDEX ---- */

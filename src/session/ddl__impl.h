@@ -33,6 +33,12 @@ MUST_CHECK Err ddl__check_index(void *arg, const TableDef *table, const IndexDef
 MUST_CHECK Err ddl__run_counted(Ddl *ddl, const char *sql, bool *row_out);
 MUST_CHECK Err ddl__run(Ddl *ddl, const char *sql);
 
+/* The same change where the temporary database speaks of the table; *any_out false: it says
+   nothing, or is itself the one that is changed. */
+MUST_CHECK Err ddl__temp(const Ddl *ddl, Ddl *temp_out, bool *any_out);
+/* Temporary triggers go with the table of another database that they stand on. */
+MUST_CHECK Err ddl__drop_loose_triggers(Ddl *ddl, const TableDef *table);
+
 /* alter.c */
 MUST_CHECK Err ddl__alter_table(Ddl *ddl, const AstAlter *ast);
 /* analyze.c */

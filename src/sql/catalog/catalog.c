@@ -31,6 +31,8 @@ struct Catalog {
     CatalogUnit **unit;
     u32 table_count;
     const TableDef **table;
+    const TriggerDef **loose;
+    u32 loose_count;
     NameMap map[NAME_KINDS];
     TableDef schema_table;
     ColumnDef schema_column[5];
@@ -116,6 +118,31 @@ make_schema_table(Catalog *catalog, Store *store)
     };
 }
 
+bool
+catalog__is_loose(const Catalog *catalog, const CatalogUnit *unit, const TriggerDef *trigger)
+{
+    if (unit->table == NULL) return true;
+    const char *schema = trigger->table_schema;
+    return schema != NULL && !slice_equal_nocase(text_slice(schema), text_slice(catalog->schema));
+}
+
+/* Only the temporary database has triggers on tables of others. */
+static Err
+list_loose(Catalog *catalog, u32 triggers)
+{
+    if (catalog->database != 1) return OK;
+    catalog->loose = ARENA_NEW_ARRAY(&catalog->arena, const TriggerDef *, triggers + 1);
+    if (catalog->loose == NULL) return ERR_NOMEM;
+    for (u32 i = catalog->unit_count; i-- > 0;) {
+        const CatalogUnit *unit = catalog->unit[i];
+        for (u32 k = 0; k < unit->trigger_count; k++) {
+            if (!catalog__is_loose(catalog, unit, unit->trigger[k])) continue;
+            catalog->loose[catalog->loose_count++] = unit->trigger[k];
+        }
+    }
+    return OK;
+}
+
 static Err
 index_names(Catalog *catalog)
 {
@@ -135,7 +162,11 @@ index_names(Catalog *catalog)
     if (catalog->table == NULL) return ERR_NOMEM;
     for (u32 i = 0; i < catalog->unit_count; i++) {
         const CatalogUnit *unit = catalog->unit[i];
-        map_add(&catalog->map[NAME_UNIT], unit->table_name, unit);
+        if (unit->table != NULL) map_add(&catalog->map[NAME_UNIT], unit->table_name, unit);
+    }
+    for (u32 i = 0; i < catalog->unit_count; i++) {
+        const CatalogUnit *unit = catalog->unit[i];
+        if (unit->table == NULL) map_add(&catalog->map[NAME_UNIT], unit->table_name, unit);
         for (u32 k = 0; k < unit->trigger_count; k++)
             map_add(&catalog->map[NAME_TRIGGER], unit->trigger[k]->name, unit->trigger[k]);
         const TableDef *table = unit->table;
@@ -155,7 +186,7 @@ index_names(Catalog *catalog)
     }
     map_add(names, "sqlite_master", &catalog->schema_table);
     map_add(names, "sqlite_schema", &catalog->schema_table);
-    return OK;
+    return list_loose(catalog, triggers);
 }
 
 /* Takes over one reference on each unit, also on error. */
@@ -426,6 +457,45 @@ catalog_triggers(const Catalog *catalog, const TableDef *table,
     if (unit == NULL) return 0;
     *triggers_out = (const TriggerDef *const *)unit->trigger;
     return unit->trigger_count;
+}
+
+bool
+catalog_has_objects(const Catalog *catalog)
+{
+    return catalog->unit_count > 0;
+}
+
+u32
+catalog_loose_triggers(const Catalog *catalog, const TriggerDef *const **triggers_out)
+{
+    *triggers_out = (const TriggerDef *const *)catalog->loose;
+    return catalog->loose_count;
+}
+
+const TableDef *
+catalog_loose_table(const CatalogView *view, const TriggerDef *trigger)
+{
+    Slice name = text_slice(trigger->table);
+    if (trigger->table_schema != NULL)
+        return catalog_view_table(view, text_slice(trigger->table_schema), name, NULL);
+    const TableDef *table = NULL;
+    for (u32 i = 0; table == NULL && i < view->count; i++) {
+        if (i == 1 || view->db[i].catalog == NULL) continue;
+        table = catalog_find_table(view->db[i].catalog, name);
+    }
+    return table;
+}
+
+CatalogUnit *
+catalog__unit_of_trigger(const Catalog *catalog, const TriggerDef *trigger)
+{
+    for (u32 i = 0; i < catalog->unit_count; i++) {
+        CatalogUnit *unit = catalog->unit[i];
+        for (u32 k = 0; k < unit->trigger_count; k++) {
+            if (unit->trigger[k] == trigger) return unit;
+        }
+    }
+    return NULL;
 }
 
 i32

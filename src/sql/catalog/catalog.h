@@ -21,6 +21,7 @@ typedef struct Catalog Catalog;
 typedef struct TriggerDef {
     const char *name;
     const char *table;
+    const char *table_schema; /* As written before the table's name; NULL: nothing. */
     const char *sql;
     u8 time;  /* AstTriggerTime */
     u8 event; /* AstTriggerEvent */
@@ -62,9 +63,14 @@ const TriggerDef *catalog_find_trigger(const Catalog *catalog, Slice name);
 /* Tables in the order of their rows; sqlite_schema is not among them. */
 u32 catalog_table_count(const Catalog *catalog);
 const TableDef *catalog_table_at(const Catalog *catalog, u32 at);
+/* Is anything in it but sqlite_schema? */
+bool catalog_has_objects(const Catalog *catalog);
 /* Triggers of one table, newest first (the order in which they fire). */
 u32 catalog_triggers(const Catalog *catalog, const TableDef *table,
                      const TriggerDef *const **triggers_out);
+
+/* Triggers of the temporary database on tables of other ones, newest first. */
+u32 catalog_loose_triggers(const Catalog *catalog, const TriggerDef *const **triggers_out);
 
 /* The databases of a connection, in the order 0 main, 1 temp, 2.. attached. */
 #define CATALOG_DATABASES_MAX 12
@@ -84,6 +90,8 @@ const IndexDef *
 catalog_view_index(const CatalogView *view, Slice schema, Slice name, bool *schema_found_out);
 const TriggerDef *
 catalog_view_trigger(const CatalogView *view, Slice schema, Slice name, u32 *database_out);
+/* The table that a loose trigger stands on; NULL: there is none any more. */
+const TableDef *catalog_loose_table(const CatalogView *view, const TriggerDef *trigger);
 /* Number of the named database, or -1. */
 i32 catalog_view_database(const CatalogView *view, Slice schema);
 
@@ -159,7 +167,10 @@ MUST_CHECK Err ddl_create_index(DdlContext *ddl, const AstCreateIndex *ast, Cata
 /* The row of a virtual table; making the table itself is up to the session. */
 MUST_CHECK Err ddl_create_virtual(DdlContext *ddl, const AstCreateVirtual *ast, Catalog **new_out);
 MUST_CHECK Err ddl_create_view(DdlContext *ddl, const AstCreateView *ast, Catalog **new_out);
-MUST_CHECK Err ddl_create_trigger(DdlContext *ddl, const AstCreateTrigger *ast, Catalog **new_out);
+/* `table`: what it stands on, of another database perhaps if the trigger is a temporary one; NULL:
+   there is no such table. */
+MUST_CHECK Err ddl_create_trigger(DdlContext *ddl, const AstCreateTrigger *ast,
+                                  const TableDef *table, Catalog **new_out);
 MUST_CHECK Err ddl_drop_table(DdlContext *ddl, const TableDef *table, Catalog **new_out);
 MUST_CHECK Err ddl_drop_index(DdlContext *ddl, const IndexDef *index, Catalog **new_out);
 /* ALTER TABLE.  The stored texts are edited and read again; ddl_rename_table() also edits the
@@ -174,6 +185,8 @@ MUST_CHECK Err ddl_drop_column(DdlContext *ddl, const TableDef *table, const Ast
 /* SET and DROP NOT NULL, ADD CHECK, DROP CONSTRAINT.  Whether rows pass is the caller's to see. */
 MUST_CHECK Err ddl_alter_constraint(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
                                     Catalog **new_out);
+/* The table may be one of another database: then what the temporary one says of it is edited, and
+   so for ddl_rename_column(). */
 MUST_CHECK Err ddl_rename_table(DdlContext *ddl, const TableDef *table, const AstAlter *alter,
                                 Catalog **new_out);
 /* A token of a view's or trigger's text that means the column to be renamed, or a string there in

@@ -36,7 +36,9 @@ parse_row(const UnitContext *context, CatalogUnit *unit, const SchemaRow *row,
           AstStatementKind kind, AstStatement **ast_out)
 {
     size_t consumed;
-    ParseOptions options = {.stored = !context->creating, .no_params = true};
+    /* The text of a trigger does not say that it is a temporary one, which may do more. */
+    bool stored = !context->creating || kind == AST_STMT_CREATE_TRIGGER;
+    ParseOptions options = {.stored = stored, .no_params = true};
     if (row->sql == NULL) return malformed(context, row, "no text");
     Err err = sql_parse(&unit->arena, SLICE(row->sql, strlen(row->sql)), &options, ast_out,
                         &consumed, context->msg);
@@ -138,6 +140,11 @@ add_trigger(const UnitContext *context, CatalogUnit *unit, const SchemaRow *row)
         .of_count = (u16)source->columns.count,
         .schema_row = row->rowid,
     };
+    if (ast_name_present(&source->table_schema)) {
+        Slice schema = source->table_schema.text;
+        trigger->table_schema = arena_strndup(&unit->arena, schema.p, schema.bytes);
+        if (trigger->table_schema == NULL) return ERR_NOMEM;
+    }
     trigger->of_column = ARENA_NEW_ARRAY(&unit->arena, const char *, trigger->of_count + 1u);
     if (trigger->of_column == NULL) return ERR_NOMEM;
     for (u32 i = 0; i < trigger->of_count; i++) {

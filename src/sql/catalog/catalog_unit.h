@@ -89,7 +89,11 @@ MUST_CHECK Err catalog__statistics_keep(const CatalogUnit *before, CatalogUnit *
    over the caller's reference on `unit`, also on error. */
 MUST_CHECK Err catalog__derive(const Catalog *old, u64 version, const CatalogUnit *replaced,
                                CatalogUnit *unit, Catalog **catalog_out);
+/* The unit of a table; of triggers only if no table is called so. */
 CatalogUnit *catalog__unit_of(const Catalog *catalog, Slice table_name);
+CatalogUnit *catalog__unit_of_trigger(const Catalog *catalog, const TriggerDef *trigger);
+/* Is it of another database's table? */
+bool catalog__is_loose(const Catalog *catalog, const CatalogUnit *unit, const TriggerDef *trigger);
 u32 catalog__unit_count(const Catalog *catalog);
 const CatalogUnit *catalog__unit_at(const Catalog *catalog, u32 at);
 /* ddl.c: finish a change: `unit` takes the place of `before`; either may be NULL.  Takes over

@@ -465,13 +465,14 @@ ddl_create_index(DdlContext *ddl, const AstCreateIndex *ast, Catalog **new_out,
 }
 
 static Err
-trigger_table(DdlContext *ddl, const AstCreateTrigger *ast, const TableDef **table_out)
+trigger_table(DdlContext *ddl, const AstCreateTrigger *ast, const TableDef *table)
 {
-    Slice name = ast->table.text;
-    const TableDef *table = catalog_find_table(ddl->old, name);
-    *table_out = table;
+    Slice name = ast->table.text, schema = ast->table_schema.text;
+    if (!ast_name_present(&ast->table_schema) && ddl->env->database != 1)
+        schema = text_slice(ddl->env->schema);
     if (table == NULL) {
-        return err_set(ddl->msg, ERR_SQL, "no such table: %s.%.*s", ddl->env->schema,
+        return err_set(ddl->msg, ERR_SQL, "no such table: %.*s%s%.*s", (int)schema.bytes,
+                       schema.p == NULL ? "" : (const char *)schema.p, schema.p == NULL ? "" : ".",
                        (int)name.bytes, (const char *)name.p);
     }
     if (table->is_system)
@@ -496,22 +497,25 @@ trigger_table(DdlContext *ddl, const AstCreateTrigger *ast, const TableDef **tab
 }
 
 Err
-ddl_create_trigger(DdlContext *ddl, const AstCreateTrigger *ast, Catalog **new_out)
+ddl_create_trigger(DdlContext *ddl, const AstCreateTrigger *ast, const TableDef *table,
+                   Catalog **new_out)
 {
     *new_out = NULL;
-    const TableDef *table;
     Err err = name_is_allowed(ddl, &ast->name);
-    if (err == OK) err = trigger_table(ddl, ast, &table);
+    if (err == OK) err = trigger_table(ddl, ast, table);
     if (err == OK) err = check_references(ddl, "trigger", ast->name.span, NULL, ast);
     if (err != OK) return err;
-    CatalogUnit *before = catalog__unit_of(ddl->old, text_slice(table->name));
+    /* A loose one is a unit by itself. */
+    CatalogUnit *before = NULL;
+    if (table->database == ddl->env->database)
+        before = catalog__unit_of(ddl->old, text_slice(table->name));
     Arena arena;
     arena_init(&arena, NULL);
     SchemaRow row = {
         .rowid = catalog__rowid_max(ddl->old) + 1,
         .type = ROW_TRIGGER,
         .name = name_text(&arena, &ast->name),
-        .table = before->table_name,
+        .table = table->name,
         .sql = stored_text(ddl, &arena, "CREATE TRIGGER", ast->stored),
     };
     CatalogUnit *unit = NULL;
@@ -561,7 +565,7 @@ Err
 ddl_drop_trigger(DdlContext *ddl, const TriggerDef *trigger, Catalog **new_out)
 {
     *new_out = NULL;
-    CatalogUnit *before = catalog__unit_of(ddl->old, text_slice(trigger->table));
+    CatalogUnit *before = catalog__unit_of_trigger(ddl->old, trigger);
     CatalogUnit *unit;
     Err err = remove_row(ddl, before, ROW_TRIGGER, trigger->name, &unit);
     if (err == OK) err = catalog__finish(ddl, before, unit, new_out);

@@ -20,8 +20,8 @@ text_slice(const char *text)
 
 /* Edit one row's text and names; `own` if it belongs to the renamed table. */
 static Err
-rename_row(DdlContext *ddl, Arena *arena, SchemaRow *row, const char *old_name, Slice new_name,
-           bool own)
+rename_row(DdlContext *ddl, Arena *arena, SchemaRow *row, const TableDef *table,
+           const char *old_name, Slice new_name, bool own)
 {
     char *name = arena_strndup(arena, new_name.p, new_name.bytes);
     if (name == NULL) return ERR_NOMEM;
@@ -38,6 +38,10 @@ rename_row(DdlContext *ddl, Arena *arena, SchemaRow *row, const char *old_name, 
     if (row->sql == NULL) return OK;
     AstStatement *ast;
     TableRefs refs = {.name = text_slice(old_name), .arena = arena};
+    if (table->database != ddl->env->database) {
+        refs.schema = text_slice(table->schema);
+        refs.bare = catalog_find_table(ddl->old, refs.name) == NULL;
+    }
     Err err = catalog__parse_stored(ddl, arena, row->sql, &ast);
     if (err != OK) return err;
     table_refs_collect(&refs, ast);
@@ -47,21 +51,31 @@ rename_row(DdlContext *ddl, Arena *arena, SchemaRow *row, const char *old_name, 
     return row->sql == NULL ? ERR_NOMEM : OK;
 }
 
+/* Is it a loose trigger of the table? */
+static bool
+stands_on(const CatalogUnit *unit, const TableDef *table, const char *name)
+{
+    if (unit->table != NULL || text_compare_nocase(unit->table_name, name) != 0) return false;
+    const char *schema = unit->trigger_count == 0 ? NULL : unit->trigger[0]->table_schema;
+    return schema == NULL || text_compare_nocase(schema, table->schema) == 0;
+}
+
 /* One unit after the renaming; *unit_out NULL if its rows stay as they are. */
 static Err
-rename_unit(DdlContext *ddl, const CatalogUnit *before, const char *old_name, Slice new_name,
-            CatalogUnit **unit_out)
+rename_unit(DdlContext *ddl, const CatalogUnit *before, const TableDef *table, const char *old_name,
+            Slice new_name, CatalogUnit **unit_out)
 {
     *unit_out = NULL;
     bool own = before->table != NULL && !before->table->is_view &&
                text_compare_nocase(before->table->name, old_name) == 0;
+    if (table->database != ddl->env->database) own = stands_on(before, table, old_name);
     Arena arena;
     arena_init(&arena, NULL);
     SchemaRow *row = catalog__rows_copy(&arena, before);
     Err err = row == NULL ? ERR_NOMEM : OK;
     bool changed = own;
     for (u32 i = 0; err == OK && i < before->row_count; i++) {
-        err = rename_row(ddl, &arena, &row[i], old_name, new_name, own);
+        err = rename_row(ddl, &arena, &row[i], table, old_name, new_name, own);
         changed = changed || row[i].sql != before->row[i].sql;
     }
     if (err == OK && changed) {
@@ -89,7 +103,7 @@ ddl_rename_table(DdlContext *ddl, const TableDef *table, const AstAlter *alter, 
         CatalogUnit *unit;
         Catalog *next;
         step.old = now;
-        err = rename_unit(&step, before, old_name, new_name, &unit);
+        err = rename_unit(&step, before, table, old_name, new_name, &unit);
         if (err != OK || unit == NULL) continue;
         err = catalog__finish(&step, before, unit, &next);
         if (err != OK) continue;
@@ -370,6 +384,8 @@ rename_column_unit(DdlContext *ddl, const CatalogUnit *before, const ColumnRenam
 {
     *unit_out = NULL;
     bool own = before->table == rename->table;
+    if (rename->table->database != ddl->env->database)
+        own = stands_on(before, rename->table, rename->table->name);
     Arena arena;
     arena_init(&arena, NULL);
     SchemaRow *row = catalog__rows_copy(&arena, before);

@@ -25,7 +25,16 @@ add(TableRefs *refs, const AstName *name)
 static void
 visit_name(void *arg, AstRole role, const AstName *name)
 {
-    if (role == AST_ROLE_TABLE || role == AST_ROLE_QUALIFIER) add(arg, name);
+    TableRefs *refs = arg;
+    Slice schema = refs->seen_schema;
+    if (role == AST_ROLE_SCHEMA) {
+        refs->seen_schema = ast_name_present(name) ? name->text : SLICE_NONE;
+        return;
+    }
+    refs->seen_schema = SLICE_NONE;
+    if (role != AST_ROLE_TABLE && role != AST_ROLE_QUALIFIER) return;
+    bool meant = schema.p == NULL ? refs->bare : slice_equal_nocase(schema, refs->schema);
+    if (refs->schema.p == NULL || meant) add(refs, name);
 }
 
 /* True if a common table expression hides the table. */

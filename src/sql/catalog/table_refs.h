@@ -9,6 +9,11 @@
 
 typedef struct TableRefs {
     Slice name; /* Looked for, without regard to case. */
+    /* In the temporary database: only behind this schema's name, or alone if `bare`; p NULL: all.
+     */
+    Slice schema;
+    bool bare;
+    Slice seen_schema; /* While walking: what stands before the next name. */
     Arena *arena;
     Span *span; /* Tokens found, in the order of the walk. */
     u32 count, capacity;

@@ -71,7 +71,7 @@ parse__target(Parser *P, Token schema, Token name, Token alias)
 {
     AstTarget *target = NODE_NEW(P, AstTarget);
     if (target == NULL) return NULL;
-    if (schema.bytes != 0 && P->trigger != NULL) {
+    if (schema.bytes != 0 && P->trigger != NULL && !P->trigger->temp && !P->stored) {
         parse__fail(P, -1,
                     "qualified table names are not allowed on INSERT, UPDATE, and DELETE "
                     "statements within triggers");

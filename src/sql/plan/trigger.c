@@ -242,10 +242,15 @@ plan_when(Binder *b, const TriggerDef *def, const TableDef *table, bool is_temp,
 /* ---- all of a write ---- */
 
 static bool
-fires(const Binder *b, const Target *target, const TriggerDef *def)
+fires(const Binder *b, const Target *target, const TriggerDef *def, bool is_loose)
 {
     const PlanWrite *write = target->write;
+    const TableDef *stored = target->stored;
     u8 event = event_kind(def->event);
+    if (is_loose && catalog_loose_table(b->ctx->catalog, def) != stored) return false;
+    if (!is_loose && stored->database == 1 && def->table_schema != NULL &&
+        !slice_equal_nocase(bind__text(def->table_schema), bind__text(stored->schema)))
+        return false;
     if (event == write->kind) return true;
     if (event == WRITE_UPDATE && write->kind == WRITE_INSERT) {
         for (u32 i = 0; i < write->upsert_count; i++) {
@@ -268,8 +273,9 @@ static bool
 add_triggers(Binder *b, Target *target, const TriggerDef *const *list, u32 count, bool is_temp)
 {
     PlanWrite *write = target->write;
+    bool is_loose = is_temp && target->stored->database != 1;
     for (u32 i = 0; i < count; i++) {
-        if (!fires(b, target, list[i])) continue;
+        if (!fires(b, target, list[i], is_loose)) continue;
         b->outer_conflict = conflict_within(write, event_kind(list[i]->event));
         const PlanTrigger *made = plan_trigger(b, target, list[i], is_temp);
         if (made == NULL) return false;
@@ -291,9 +297,8 @@ plan__triggers(Binder *b, Target *target, const TableDef *stored)
     u32 count = 0, temp_count = 0;
     if (stored->database < view->count && view->db[stored->database].catalog != NULL)
         count = catalog_triggers(view->db[stored->database].catalog, stored, &list);
-    if (stored->database != 1 && view->count > 1 && view->db[1].catalog != NULL &&
-        catalog_find_table(view->db[1].catalog, bind__text(stored->name)) == NULL)
-        temp_count = catalog_triggers(view->db[1].catalog, stored, &temp);
+    if (stored->database != 1 && view->count > 1 && view->db[1].catalog != NULL)
+        temp_count = catalog_loose_triggers(view->db[1].catalog, &temp);
     if (count + temp_count == 0) return true;
     target->write->trigger = KEEP_ARRAY(b, PlanTrigger, count + temp_count);
     if (target->write->trigger == NULL) return false;

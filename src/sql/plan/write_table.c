@@ -57,13 +57,16 @@ view_has_trigger(const Binder *b, const TableDef *view, u8 kind)
                                 [WRITE_UPDATE] = AST_TRIGGER_UPDATE,
                                 [WRITE_DELETE] = AST_TRIGGER_DELETE};
     const CatalogView *all = b->ctx->catalog;
-    for (u32 d = 0; d < all->count; d++) {
-        if (all->db[d].catalog == NULL || (d != view->database && d != 1)) continue;
-        const TriggerDef *const *list = NULL;
-        u32 count = catalog_triggers(all->db[d].catalog, view, &list);
-        for (u32 i = 0; i < count; i++) {
-            if (list[i]->event == events[kind]) return true;
-        }
+    const TriggerDef *const *list = NULL;
+    u32 count = catalog_triggers(all->db[view->database].catalog, view, &list);
+    for (u32 i = 0; i < count; i++) {
+        if (list[i]->event == events[kind]) return true;
+    }
+    if (view->database == 1 || all->count < 2 || all->db[1].catalog == NULL) return false;
+    count = catalog_loose_triggers(all->db[1].catalog, &list);
+    for (u32 i = 0; i < count; i++) {
+        if (list[i]->event == events[kind] && catalog_loose_table(all, list[i]) == view)
+            return true;
     }
     return false;
 }
