@@ -1,35 +1,17 @@
 /*
- * backup_api.c -- sqlite3_backup.
+ * backup_api.c -- sqlite3_backup, over the copies in steps of session/copy_step.c.
  *
- * A backup counts its steps as SQLite's does, in pages of its source as they would be, and starts
- * over when the source has changed; the last step makes the copy, of one snapshot and in one
- * transaction of the target.  So whoever writes to the source meanwhile is never held up, and
- * whoever reads the target sees the old content or the new one.
+ * The source is never held up, and whoever reads the target sees its old content until the last
+ * step has committed the new one.  Errors are the target's, as in SQLite.
  */
 #include "capi/capi.h"
 
 struct sqlite3_backup {
     sqlite3 *to, *from;
-    char *to_name, *from_name;
-    u64 pages, left, change_number;
-    bool begun, done;
-    int code; /* An error that ends the backup. */
+    SessionCopy *copy;
+    bool done;
+    int code; /* Of the last step, unless it went well. */
 };
-
-static void
-free_backup(sqlite3_backup *backup)
-{
-    mem_free(backup->to_name);
-    mem_free(backup->from_name);
-    mem_free(backup);
-}
-
-static bool
-has_database(sqlite3 *db, const char *name)
-{
-    u64 pages, change_number;
-    return session_copy_size(db->session, name, &pages, &change_number) == OK;
-}
 
 static void
 hold(sqlite3 *db, int by)
@@ -51,8 +33,10 @@ sqlite3_backup_init(sqlite3 *to, const char *to_name, sqlite3 *from, const char 
         (void)capi__fail(to, ERR_SQL, "source and destination must be distinct");
         return NULL;
     }
-    if (!has_database(from, from_name) || !has_database(to, to_name)) {
-        const char *missing = has_database(from, from_name) ? to_name : from_name;
+    const char *missing = session_file(from->session, from_name) == NULL ? from_name
+                          : session_file(to->session, to_name) == NULL   ? to_name
+                                                                         : NULL;
+    if (missing != NULL) {
         (void)capi__fail(to, ERR_SQL, "unknown database %s", missing);
         return NULL;
     }
@@ -61,34 +45,25 @@ sqlite3_backup_init(sqlite3 *to, const char *to_name, sqlite3 *from, const char 
         return NULL;
     }
     sqlite3_backup *backup = MEM_NEW(sqlite3_backup);
-    if (backup != NULL) {
-        backup->to = to;
-        backup->from = from;
-        backup->to_name = mem_strdup(to_name);
-        backup->from_name = mem_strdup(from_name);
-    }
-    if (backup == NULL || backup->to_name == NULL || backup->from_name == NULL) {
-        if (backup != NULL) free_backup(backup);
+    if (backup == NULL ||
+        session_copy_open(from->session, from_name, to->session, to_name, &backup->copy) != OK) {
+        mem_free(backup);
         (void)capi__fail(to, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
         return NULL;
     }
+    backup->to = to;
+    backup->from = from;
     hold(to, 1);
     hold(from, 1);
     return backup;
 }
 
-/* How much there is to do; from the start if the source has changed. */
-static Err
-measure(sqlite3_backup *backup)
+/* What another step may mend. */
+static bool
+is_passing(int code)
 {
-    u64 pages, change_number;
-    Err err = session_copy_size(backup->from->session, backup->from_name, &pages, &change_number);
-    if (err != OK) return err;
-    if (!backup->begun || change_number != backup->change_number) backup->left = pages;
-    backup->pages = pages;
-    backup->change_number = change_number;
-    backup->begun = true;
-    return OK;
+    int kind = code & 0xff;
+    return kind == SQLITE_OK || kind == SQLITE_BUSY || kind == SQLITE_LOCKED;
 }
 
 int
@@ -96,24 +71,23 @@ sqlite3_backup_step(sqlite3_backup *backup, int pages)
 {
     if (backup == NULL) return SQLITE_MISUSE;
     if (backup->done) return SQLITE_DONE;
-    if (backup->code != SQLITE_OK) return backup->code;
-    Err err = measure(backup);
-    if (err != OK) return capi__result(backup->from, err);
-    if (pages >= 0 && (u64)pages < backup->left) {
-        backup->left -= (u64)pages;
-        return SQLITE_OK;
+    if (!is_passing(backup->code)) return backup->code;
+    sqlite3 *to = backup->to;
+    ErrMsg msg = {.sql_offset = -1};
+    u64 most = pages < 0 ? U64_MAX : (u64)pages;
+    Err err = session_copy_step(backup->copy, most, &backup->done, &msg);
+    for (int tries = 0; err == ERR_BUSY && to->busy != NULL; tries++) {
+        if (to->busy(to->busy_arg, tries) == 0) break;
+        err_clear(&msg);
+        err = session_copy_step(backup->copy, most, &backup->done, &msg);
     }
-    err = session_copy(backup->from->session, backup->from_name, backup->to->session,
-                       backup->to_name);
-    int code = capi__result(backup->to, err);
-    if (code == SQLITE_OK) {
-        backup->left = 0;
-        backup->done = true;
-        return SQLITE_DONE;
-    }
-    int kind = code & 0xff;
-    if (kind != SQLITE_BUSY && kind != SQLITE_LOCKED) backup->code = code;
-    return code;
+    backup->code = SQLITE_OK;
+    if (err == ERR_LOCKED)
+        backup->code = SQLITE_BUSY; /* As SQLite does, whose manual says SQLITE_LOCKED. */
+    else if (err != OK)
+        backup->code = capi__fail(to, err, "%s", err_message(&msg));
+    err_clear(&msg);
+    return backup->done ? SQLITE_DONE : backup->code;
 }
 
 int
@@ -122,9 +96,10 @@ sqlite3_backup_finish(sqlite3_backup *backup)
     if (backup == NULL) return SQLITE_OK;
     int code = backup->code;
     sqlite3 *to = backup->to, *from = backup->from;
+    session_copy_close(backup->copy);
+    mem_free(backup);
     hold(to, -1);
     hold(from, -1);
-    free_backup(backup);
     capi__close_zombie(from);
     capi__close_zombie(to);
     return code;
@@ -133,11 +108,15 @@ sqlite3_backup_finish(sqlite3_backup *backup)
 int
 sqlite3_backup_remaining(sqlite3_backup *backup)
 {
-    return backup == NULL ? 0 : (int)backup->left;
+    u64 left = 0, pages;
+    if (backup != NULL) session_copy_progress(backup->copy, &left, &pages);
+    return (int)MIN_OF(left, (u64)INT32_MAX);
 }
 
 int
 sqlite3_backup_pagecount(sqlite3_backup *backup)
 {
-    return backup == NULL ? 0 : (int)backup->pages;
+    u64 left, pages = 0;
+    if (backup != NULL) session_copy_progress(backup->copy, &left, &pages);
+    return (int)MIN_OF(pages, (u64)INT32_MAX);
 }

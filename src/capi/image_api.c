@@ -12,7 +12,6 @@
 #include "rt/process.h"
 #include "transfer/transfer.h"
 
-#define OUR_MAGIC   SLICE_LITERAL("WeftImage 1")
 #define FIRST_BYTES ((size_t)4096)
 
 /* ---- out ---- */
@@ -80,21 +79,25 @@ sqlite3_serialize(sqlite3 *db, const char *name, sqlite3_int64 *bytes_out, unsig
 {
     if (bytes_out != NULL) *bytes_out = -1;
     if (!capi__db_ok(db) || db->session == NULL) return NULL;
-    /* There is no memory that holds a database in this form: NOCOPY has nothing to give. */
-    if ((flags & SQLITE_SERIALIZE_NOCOPY) != 0) return NULL;
+    if (name == NULL) name = "main";
+    if (!session_has_store(db->session, name)) {
+        (void)capi__result(db, OK); /* No bytes is the whole answer, as in SQLite. */
+        return NULL;
+    }
     Image image = {0};
     ErrMsg msg = {.sql_offset = -1};
-    Err err = image_make(db, name == NULL ? "main" : name, &image, &msg);
+    Err err = image_make(db, name, &image, &msg);
     if (err != OK)
         (void)capi__fail(db, err, "%s", err_message(&msg));
     else
         (void)capi__result(db, OK);
     err_clear(&msg);
-    if (err != OK) {
+    if (err == OK && bytes_out != NULL) *bytes_out = (sqlite3_int64)image.bytes;
+    /* There is no memory that holds a database in this form: NOCOPY only tells its size. */
+    if (err != OK || (flags & SQLITE_SERIALIZE_NOCOPY) != 0) {
         mem_free(image.p);
         return NULL;
     }
-    if (bytes_out != NULL) *bytes_out = (sqlite3_int64)image.bytes;
     return image.p; /* sqlite3_free() is mem_free(). */
 }
 
@@ -118,15 +121,9 @@ static Err
 image_take(sqlite3 *db, const char *name, Slice image, ErrMsg *msg)
 {
     Session *between = NULL;
-    bool is_ours = image.bytes >= OUR_MAGIC.bytes &&
-                   memcmp(image.p, OUR_MAGIC.p, OUR_MAGIC.bytes) == 0;
-    if (image.bytes == 0 || is_ours) {
-        Err err = session_deserialize(db->session, name, image);
-        return err == OK ? OK : err_set(msg, err, "%s", err_message(session_error(db->session)));
-    }
     Err err = between_open(db, &between, msg);
     if (err != OK) return err;
-    err = image_import(between, image, msg);
+    if (image.bytes > 0) err = image_import(between, image, msg); /* Else: an empty database. */
     if (err == OK) {
         err = session_copy(between, "main", db->session, name);
         if (err != OK) err_set(msg, err, "%s", err_message(session_error(db->session)));

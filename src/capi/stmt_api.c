@@ -8,15 +8,31 @@
 
 /* ---- prepare and finalize ---- */
 
+static Err
+prepare_inner(Session *session, const char *sql, size_t bytes, unsigned flags, Stmt **inner_out,
+              size_t *consumed_out)
+{
+    if ((flags & SQLITE_PREPARE_NO_VTAB) == 0) {
+        return stmt_prepare_text(session, sql, bytes, inner_out, consumed_out);
+    }
+    session_lock(session);
+    session_set_without_virtual(session, true);
+    Err err = stmt_prepare_text(session, sql, bytes, inner_out, consumed_out);
+    session_set_without_virtual(session, false);
+    session_unlock(session);
+    return err;
+}
+
 /* `sql` ends at a NUL, or after `bytes`. */
 static int
-prepare(sqlite3 *db, const char *sql, size_t bytes, sqlite3_stmt **stmt_out, size_t *consumed_out)
+prepare(sqlite3 *db, const char *sql, size_t bytes, unsigned flags, sqlite3_stmt **stmt_out,
+        size_t *consumed_out)
 {
     Stmt *inner;
     session_lock(db->session); /* Once for all that follows. */
     sqlite3_stmt *stmt = capi__stmt_new(db);
     Err err = stmt == NULL ? ERR_NOMEM
-                           : stmt_prepare_text(db->session, sql, bytes, &inner, consumed_out);
+                           : prepare_inner(db->session, sql, bytes, flags, &inner, consumed_out);
     int code;
     if (stmt == NULL) {
         code = capi__fail(db, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
@@ -40,13 +56,12 @@ int
 sqlite3_prepare_v3(sqlite3 *db, const char *sql, int bytes, unsigned flags, sqlite3_stmt **stmt_out,
                    const char **tail_out)
 {
-    (void)flags;
     if (stmt_out == NULL) return SQLITE_MISUSE;
     *stmt_out = NULL;
     if (tail_out != NULL) *tail_out = sql;
     if (!capi__db_ok(db) || db->session == NULL || sql == NULL) return SQLITE_MISUSE;
     size_t consumed = 0;
-    int code = prepare(db, sql, bytes < 0 ? SIZE_MAX : (size_t)bytes, stmt_out, &consumed);
+    int code = prepare(db, sql, bytes < 0 ? SIZE_MAX : (size_t)bytes, flags, stmt_out, &consumed);
     if (tail_out != NULL) *tail_out = sql + consumed;
     return code;
 }
@@ -80,14 +95,13 @@ int
 sqlite3_prepare16_v3(sqlite3 *db, const void *sql16, int bytes16, unsigned flags,
                      sqlite3_stmt **stmt_out, const void **tail_out)
 {
-    (void)flags;
     if (stmt_out == NULL) return SQLITE_MISUSE;
     *stmt_out = NULL;
     if (!capi__db_ok(db) || db->session == NULL || sql16 == NULL) return SQLITE_MISUSE;
     size_t bytes, consumed = 0;
     char *sql = capi__from_utf16(sql16, bytes16, &bytes);
     if (sql == NULL) return SQLITE_NOMEM;
-    int code = prepare(db, sql, bytes, stmt_out, &consumed);
+    int code = prepare(db, sql, bytes, flags, stmt_out, &consumed);
     if (tail_out != NULL) *tail_out = tail16(sql16, sql, consumed);
     mem_free(sql);
     return code;

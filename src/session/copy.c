@@ -6,67 +6,147 @@
  */
 #include "session/copy__impl.h"
 
-/* ---- trees ---- */
+/* ---- the work ---- */
+
+static void
+collect_trees(CopyWork *work)
+{
+    for (u32 i = 0; i < catalog_table_count(work->catalog); i++) {
+        const TableDef *table = catalog_table_at(work->catalog, i);
+        if (table->is_view || table->is_virtual) continue;
+        StoreTreeKind kind = table->without_rowid ? STORE_TREE_BYTES : STORE_TREE_INT;
+        work->tree[work->trees++] = (CopyTree){.from = table->tree, .kind = kind};
+        for (u32 k = 0; k < table->index_count; k++) {
+            work->tree[work->trees++] = (CopyTree){.from = table->index[k]->tree};
+        }
+    }
+}
+
+Err
+copy__work_begin(CopyWork *work, Store *store, StoreTxn *from, const Catalog *catalog, StoreTxn *to)
+{
+    u32 trees = 0;
+    *work = (CopyWork){.from = from, .catalog = catalog, .to = to, .pages_left = 1};
+    for (u32 i = 0; i < catalog_table_count(catalog); i++)
+        trees += 1 + catalog_table_at(catalog, i)->index_count;
+    work->tree = MEM_NEW_ARRAY(CopyTree, (size_t)trees + 1);
+    if (work->tree == NULL) return ERR_NOMEM;
+    collect_trees(work);
+    ASSERT(work->trees <= trees);
+    for (u32 i = 0; i < work->trees; i++) {
+        CopyTree *tree = &work->tree[i];
+        tree->pages = store_estimate_rows(store, tree->from) / COPY_PAGE_ROWS + 1;
+        work->pages_left += tree->pages;
+        work->new_trees = MAX_OF(work->new_trees, tree->from + 1);
+    }
+    work->new_tree = MEM_NEW_ARRAY(TreeId, (size_t)work->new_trees + 1);
+    return work->new_tree == NULL ? ERR_NOMEM : OK;
+}
+
+void
+copy__work_free(CopyWork *work)
+{
+    store_cursor_close(work->cursor);
+    mem_free(work->tree);
+    mem_free(work->new_tree);
+    *work = (CopyWork){0};
+}
 
 static Err
-copy_tree(StoreTxn *from, TreeId from_tree, StoreTxn *to, TreeId to_tree)
+tree_begin(CopyWork *work)
 {
-    StoreCursor *cursor;
+    const CopyTree *tree = &work->tree[work->at];
     bool found;
-    StoreRun run = {0};
-    Err err = store_cursor_open(from, from_tree, &cursor);
-    if (err != OK) return err;
-    err = store_cursor_seek(cursor, STORE_SEEK_FIRST, SLICE_NONE, &found);
-    while (err == OK && found && !run.end) {
-        err = store_cursor_fetch(cursor, 1024, (size_t)1 << 20, false, &run);
-        for (u32 i = 0; err == OK && i < run.rows; i++) {
-            StoreVerdict verdict;
-            err = store_put(to, to_tree, run.key[i], run.value[i], STORE_PUT_ANY, &verdict);
-        }
-        if (err == OK) err = rt_check();
-    }
-    store_cursor_close(cursor);
+    Err err = store_tree_create(work->to, tree->kind, &work->new_tree[tree->from]);
+    if (err == OK) err = store_cursor_open(work->from, tree->from, &work->cursor);
+    if (err == OK) err = store_cursor_seek(work->cursor, STORE_SEEK_FIRST, SLICE_NONE, &found);
     return err;
 }
 
-/* Old tree number -> new one. */
-typedef struct TreeMap {
-    TreeId *new_tree;
-    u32 count;
-} TreeMap;
-
+/* A page's rows; of the last page of a tree all the rest, since its rows were only estimated. */
 static Err
-map_init(TreeMap *map, const Catalog *catalog)
+page_rows(CopyWork *work, bool *end_out)
 {
-    TreeId most = TREE_NONE;
-    for (u32 i = 0; i < catalog_table_count(catalog); i++) {
-        const TableDef *table = catalog_table_at(catalog, i);
-        most = MAX_OF(most, table->tree);
-        for (u32 k = 0; k < table->index_count; k++)
-            most = MAX_OF(most, table->index[k]->tree);
+    const CopyTree *tree = &work->tree[work->at];
+    u64 left = tree->pages > 1 ? COPY_PAGE_ROWS : U64_MAX;
+    StoreRun run = {0};
+    Err err = OK;
+    while (err == OK && left > 0 && !run.end) {
+        u32 most = (u32)MIN_OF(left, (u64)1024);
+        err = store_cursor_fetch(work->cursor, most, (size_t)1 << 20, false, &run);
+        for (u32 i = 0; err == OK && i < run.rows; i++) {
+            StoreVerdict verdict;
+            err = store_put(work->to, work->new_tree[tree->from], run.key[i], run.value[i],
+                            STORE_PUT_ANY, &verdict);
+        }
+        if (err == OK) {
+            left -= run.rows;
+            err = rt_check();
+        }
     }
-    *map = (TreeMap){.new_tree = MEM_NEW_ARRAY(TreeId, (size_t)most + 1), .count = most + 1};
-    return map->new_tree == NULL ? ERR_NOMEM : OK;
+    *end_out = run.end;
+    return err;
 }
 
 static Err
-copy_one(StoreTxn *from, TreeId tree, StoreTxn *to, StoreTreeKind kind, TreeMap *map)
+copy_page(CopyWork *work)
 {
-    Err err = store_tree_create(to, kind, &map->new_tree[tree]);
-    return err == OK ? copy_tree(from, tree, to, map->new_tree[tree]) : err;
+    CopyTree *tree = &work->tree[work->at];
+    bool end;
+    Err err = work->cursor == NULL ? tree_begin(work) : OK;
+    if (err == OK) err = page_rows(work, &end);
+    if (err != OK) return err;
+    u64 did = end ? tree->pages : 1;
+    tree->pages -= did;
+    work->pages_left -= did;
+    ASSERT(work->pages_left > 0 && end == (tree->pages == 0));
+    if (end) {
+        store_cursor_close(work->cursor);
+        work->cursor = NULL;
+        work->at++;
+    }
+    return OK;
 }
 
 static Err
-copy_trees(StoreTxn *from, const Catalog *catalog, StoreTxn *to, TreeMap *map)
+copy_numbers(StoreTxn *from, StoreTxn *to)
+{
+    /* The last three: what an imported file was like. */
+    static const char *const names[] = {"user_version", "application_id", "sqlite_page_bytes",
+                                        "sqlite_encoding", "sqlite_vacuum"};
+    Err err = OK;
+    for (u32 i = 0; err == OK && i < COUNT_OF(names); i++) {
+        i64 number;
+        err = catalog_get_number(from, names[i], &number);
+        if (err == OK) err = catalog_set_number(to, names[i], number);
+    }
+    return err;
+}
+
+/* The first page: what stands in the schema and in the header. */
+static Err
+copy_schema(CopyWork *work)
+{
+    i64 from_tree, to_tree;
+    Err err = catalog_get_number(work->from, "schema_tree", &from_tree);
+    if (err == OK) err = catalog_get_number(work->to, "schema_tree", &to_tree);
+    if (err == OK) {
+        err = catalog_copy_rows(work->from, (TreeId)from_tree, work->to, (TreeId)to_tree,
+                                work->new_tree, work->new_trees);
+    }
+    if (err == OK) err = copy_numbers(work->from, work->to);
+    if (err == OK) work->pages_left = 0;
+    return err;
+}
+
+Err
+copy__work_run(CopyWork *work, u64 pages)
 {
     Err err = OK;
-    for (u32 i = 0; err == OK && i < catalog_table_count(catalog); i++) {
-        const TableDef *table = catalog_table_at(catalog, i);
-        if (table->is_view || table->is_virtual) continue;
-        err = copy_one(from, table->tree, to, copy__tree_kind(table), map);
-        for (u32 k = 0; err == OK && k < table->index_count; k++)
-            err = copy_one(from, table->index[k]->tree, to, STORE_TREE_BYTES, map);
-    }
+    u64 stop = work->pages_left - MIN_OF(pages, work->pages_left);
+    while (err == OK && work->pages_left > stop && work->at < work->trees)
+        err = copy_page(work);
+    if (err == OK && work->pages_left > stop) err = copy_schema(work);
     return err;
 }
 
@@ -129,45 +209,18 @@ copy__target_end(Session *to, u32 database, Err err, ErrMsg *msg)
     return err != OK ? err : end;
 }
 
-static Err
-copy_numbers(StoreTxn *from, StoreTxn *to)
-{
-    /* The last three: what an imported file was like. */
-    static const char *const names[] = {"user_version", "application_id", "sqlite_page_bytes",
-                                        "sqlite_encoding", "sqlite_vacuum"};
-    Err err = OK;
-    for (u32 i = 0; err == OK && i < COUNT_OF(names); i++) {
-        i64 number;
-        err = catalog_get_number(from, names[i], &number);
-        if (err == OK) err = catalog_set_number(to, names[i], number);
-    }
-    return err;
-}
-
-static Err
-copy_content(StoreTxn *from, const Catalog *catalog, StoreTxn *to)
-{
-    i64 from_tree, to_tree;
-    TreeMap map = {0};
-    Err err = catalog_get_number(from, "schema_tree", &from_tree);
-    if (err == OK) err = catalog_get_number(to, "schema_tree", &to_tree);
-    if (err == OK) err = map_init(&map, catalog);
-    if (err == OK) err = copy_trees(from, catalog, to, &map);
-    if (err == OK) {
-        err = catalog_copy_rows(from, (TreeId)from_tree, to, (TreeId)to_tree, map.new_tree,
-                                map.count);
-    }
-    mem_free(map.new_tree);
-    return err == OK ? copy_numbers(from, to) : err;
-}
-
 Err
 copy__database(Session *session, u32 database, Session *to, u32 to_database, ErrMsg *msg)
 {
     SessionDb *source = &session->db[database];
     Err err = copy__target_begin(to, to_database, msg);
-    if (err == OK && source->database != NULL)
-        err = copy_content(source->txn, source->catalog, to->db[to_database].txn);
+    if (err == OK && source->database != NULL) {
+        CopyWork work;
+        err = copy__work_begin(&work, source->database->store, source->txn, source->catalog,
+                               to->db[to_database].txn);
+        if (err == OK) err = copy__work_run(&work, U64_MAX);
+        copy__work_free(&work);
+    }
     return copy__target_end(to, to_database, err, msg);
 }
 
@@ -181,8 +234,8 @@ copy__find_database(const Session *session, const char *name)
     return catalog_view_database(&view, SLICE(name, strlen(name)));
 }
 
-Err
-copy__source_begin(Session *session)
+static Err
+source_begin(Session *session)
 {
     Err err = session__ensure_txn(session);
     return err == OK ? session__refresh_catalogs(session) : err;
@@ -205,7 +258,7 @@ session_copy(Session *from, const char *from_name, Session *to, const char *to_n
         err = err_set(&msg, ERR_SQL, "unknown database %s", source < 0 ? from_name : to_name);
     }
     if (err == OK) {
-        err = copy__source_begin(from);
+        err = source_begin(from);
         if (err != OK) err_set(&msg, err, "%s", err_message(session_error(from)));
     }
     if (err == OK) err = copy__database(from, (u32)source, to, (u32)target, &msg);
@@ -221,42 +274,4 @@ session_copy(Session *from, const char *from_name, Session *to, const char *to_n
     session__leave(to, to_previous);
     session_unlock(to);
     return err;
-}
-
-#define ROWS_IN_PAGE 64u
-
-static u64
-tree_pages(Store *store, TreeId tree)
-{
-    return store_estimate_rows(store, tree) / ROWS_IN_PAGE + 1;
-}
-
-Err
-session_copy_size(Session *session, const char *name, u64 *pages_out, u64 *change_number_out)
-{
-    RtTask *previous;
-    *pages_out = 0;
-    *change_number_out = 0;
-    session_lock(session);
-    session__enter(session, &previous);
-    i32 at = copy__find_database(session, name);
-    Err err = at < 0 ? session_set_error(session, ERR_SQL, "unknown database %s", name) : OK;
-    if (err == OK) err = copy__source_begin(session);
-    const SessionDb *db = at < 0 ? NULL : &session->db[at];
-    if (err == OK && db->database != NULL) {
-        Store *store = db->database->store;
-        *pages_out = 1;
-        *change_number_out = store_change_number(store);
-        for (u32 i = 0; i < catalog_table_count(db->catalog); i++) {
-            const TableDef *table = catalog_table_at(db->catalog, i);
-            if (table->is_view || table->is_virtual) continue;
-            *pages_out += tree_pages(store, table->tree);
-            for (u32 k = 0; k < table->index_count; k++)
-                *pages_out += tree_pages(store, table->index[k]->tree);
-        }
-    }
-    Err end = err == OK ? session__autocommit_end(session, true) : OK;
-    session__leave(session, previous);
-    session_unlock(session);
-    return err != OK ? err : end;
 }

@@ -140,6 +140,16 @@ database__open(RtProcess *process, const char *path, const StoreOptions *options
 }
 
 void
+database__share(Database *database)
+{
+    Registry *registry = rt_process_root_peek(RT_SLOT_SESSION);
+    ASSERT(registry != NULL);
+    rt_mutex_lock(&registry->mutex);
+    database->references++;
+    rt_mutex_unlock(&registry->mutex);
+}
+
+void
 database__close(Database *database)
 {
     if (database == NULL) return;

@@ -110,10 +110,12 @@ run_integrity_check(PragmaCall *call)
 #define ARG     PRAGMA_ARG
 #define SCHEMA  PRAGMA_SCHEMA
 #define NO_FUNC PRAGMA_NO_FUNC
+#define WRITES  PRAGMA_WRITES
+#define SETS    PRAGMA_SET_WRITES
 
 static const PragmaDef pragmas[] = {
     {"analysis_limit", pragma__kept_number, 0, .columns = 1, .column = {"analysis_limit"}},
-    {"application_id", header_number, READS | QUIET, .text = "application_id", .columns = 1,
+    {"application_id", header_number, READS | QUIET | SETS, .text = "application_id", .columns = 1,
      .column = {"application_id"}},
     {"auto_vacuum", fixed_number, QUIET | SCHEMA, .columns = 1, .column = {"auto_vacuum"}},
     {"automatic_index", pragma__kept_flag, QUIET, .number = 1, .columns = 1,
@@ -131,7 +133,7 @@ static const PragmaDef pragmas[] = {
     {"count_changes", pragma__count_changes, QUIET, .columns = 1, .column = {"count_changes"}},
     {"data_version", run_data_version, 0, .columns = 1, .column = {"data_version"}},
     {"database_list", pragma__database_list, 0, .columns = 3, .column = {"seq", "name", "file"}},
-    {"default_cache_size", pragma__default_cache_size, QUIET | SCHEMA, .number = -2000,
+    {"default_cache_size", pragma__default_cache_size, QUIET | SCHEMA | SETS, .number = -2000,
      .columns = 1, .column = {"cache_size"}},
     {"defer_foreign_keys", pragma__defer_foreign_keys, QUIET, .columns = 1,
      .column = {"defer_foreign_keys"}},
@@ -152,7 +154,7 @@ static const PragmaDef pragmas[] = {
     {"hard_heap_limit", pragma__hard_heap_limit, 0, .columns = 1, .column = {"hard_heap_limit"}},
     {"ignore_check_constraints", pragma__ignore_check, QUIET, .columns = 1,
      .column = {"ignore_check_constraints"}},
-    {"incremental_vacuum", nothing, NO_FUNC},
+    {"incremental_vacuum", nothing, NO_FUNC | WRITES},
     {"index_info", pragma__index_info, READS | ARG | SCHEMA, .columns = 3,
      .column = {"seqno", "cid", "name"}},
     {"index_list", pragma__index_list, READS | ARG | SCHEMA, .columns = 5,
@@ -161,7 +163,8 @@ static const PragmaDef pragmas[] = {
      .column = {"seqno", "cid", "name", "desc", "coll", "key"}},
     {"integrity_check", run_integrity_check, READS | ARG | SCHEMA, .columns = 1,
      .column = {"integrity_check"}},
-    {"journal_mode", pragma__journal_mode, SCHEMA, .columns = 1, .column = {"journal_mode"}},
+    {"journal_mode", pragma__journal_mode, SCHEMA | WRITES, .columns = 1,
+     .column = {"journal_mode"}},
     {"journal_size_limit", pragma__journal_size_limit, SCHEMA, .number = -1, .columns = 1,
      .column = {"journal_size_limit"}},
     {"legacy_alter_table", pragma__kept_flag, QUIET, .columns = 1,
@@ -184,7 +187,7 @@ static const PragmaDef pragmas[] = {
      .column = {"recursive_triggers"}},
     {"reverse_unordered_selects", pragma__reverse, QUIET, .columns = 1,
      .column = {"reverse_unordered_selects"}},
-    {"schema_version", header_number, READS | QUIET, .text = "schema_version", .columns = 1,
+    {"schema_version", header_number, READS | QUIET | SETS, .text = "schema_version", .columns = 1,
      .column = {"schema_version"}},
     {"secure_delete", pragma__secure_delete, 0, .columns = 1, .column = {"secure_delete"}},
     {"short_column_names", pragma__short_column_names, QUIET, .columns = 1,
@@ -203,11 +206,11 @@ static const PragmaDef pragmas[] = {
     {"threads", pragma__kept_number, 0, .columns = 1, .column = {"threads"}},
     {"trusted_schema", pragma__kept_flag, QUIET, .number = 1, .columns = 1,
      .column = {"trusted_schema"}},
-    {"user_version", header_number, READS | QUIET, .text = "user_version", .columns = 1,
+    {"user_version", header_number, READS | QUIET | SETS, .text = "user_version", .columns = 1,
      .column = {"user_version"}},
     {"wal_autocheckpoint", pragma__kept_limit, NO_FUNC, .number = 1000, .columns = 1,
      .column = {"wal_autocheckpoint"}},
-    {"wal_checkpoint", run_checkpoint, NO_FUNC, .columns = 3,
+    {"wal_checkpoint", run_checkpoint, NO_FUNC | WRITES, .columns = 3,
      .column = {"busy", "log", "checkpointed"}},
     {"weft_batch_rows", pragma__batch_rows, QUIET, .columns = 1, .column = {"weft_batch_rows"}},
     {"weft_memory_budget", pragma__memory_budget, QUIET, .columns = 1,
@@ -275,6 +278,15 @@ find_pragma(Slice name)
         }
     }
     return NULL;
+}
+
+bool
+pragma__writes(const AstPragma *ast)
+{
+    const PragmaDef *def = find_pragma(ast->name.text);
+    u32 flags = def == NULL ? 0 : def->flags;
+    return (flags & PRAGMA_WRITES) != 0 ||
+           ((flags & PRAGMA_SET_WRITES) != 0 && ast->form != AST_PRAGMA_NO_VALUE);
 }
 
 Err

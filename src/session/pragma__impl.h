@@ -21,7 +21,9 @@ typedef enum PragmaFlags {
     PRAGMA_QUIET_ON_SET = 2, /* With a value: no row. */
     PRAGMA_ARG = 4,          /* As a function it takes an argument ... */
     PRAGMA_SCHEMA = 8,       /* ... and the name of a schema. */
-    PRAGMA_NO_FUNC = 16      /* It is no function: it does something. */
+    PRAGMA_NO_FUNC = 16,     /* It is no function: it does something. */
+    PRAGMA_WRITES = 32,      /* To the file, in SQLite: always, */
+    PRAGMA_SET_WRITES = 64   /* or with a value. */
 } PragmaFlags;
 
 typedef struct PragmaDef {

@@ -223,16 +223,13 @@ store_options(const char *path, const SessionOptions *options)
     };
 }
 
-Err
-session_open(RtProcess *process, const char *path, const SessionOptions *options,
-             Session **session_out, ErrMsg *msg)
+/* NULL: out of memory.  The session takes over the reference to its main database. */
+static Session *
+session_new(RtProcess *process, const SessionOptions *options, Database *database)
 {
-    *session_out = NULL;
-    if (rt_process_is_foreign(process)) {
-        return err_set(msg, ERR_FOREIGN, "%s", err_text(ERR_FOREIGN));
-    }
-    Session *session = MEM_NEW(Session);
-    if (session == NULL) return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    const FuncTable *functions = session_builtin_functions();
+    Session *session = functions == NULL ? NULL : MEM_NEW(Session);
+    if (session == NULL) return NULL;
     session->process = process;
     session->options = *options;
     session->level = options->level;
@@ -244,19 +241,7 @@ session_open(RtProcess *process, const char *path, const SessionOptions *options
     rt_task_init(&session->task, process, "session");
     memcpy(session->limit, limit_defaults, sizeof(limit_defaults));
     fill_environment(session);
-
-    StoreOptions store = store_options(path, options);
-    Database *database = NULL;
-    session->functions = session_builtin_functions();
-    Err err = session->functions != NULL ? OK : err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
-    bool nameless = store.in_memory && !options->in_memory;
-    if (err == OK) {
-        err = database__open(process, nameless ? NULL : path, &store, &database, msg);
-    }
-    if (err != OK) {
-        mem_free(session);
-        return err;
-    }
+    session->functions = functions;
     session->db[0] = (SessionDb){
         .name = "main",
         .database = database,
@@ -265,9 +250,52 @@ session_open(RtProcess *process, const char *path, const SessionOptions *options
     };
     session->db[1] = (SessionDb){.name = "temp", .verified_at = U64_MAX};
     session->account.parent = database->account;
+    return session;
+}
+
+Err
+session_open(RtProcess *process, const char *path, const SessionOptions *options,
+             Session **session_out, ErrMsg *msg)
+{
+    *session_out = NULL;
+    if (rt_process_is_foreign(process)) {
+        return err_set(msg, ERR_FOREIGN, "%s", err_text(ERR_FOREIGN));
+    }
+    StoreOptions store = store_options(path, options);
+    Database *database = NULL;
+    bool nameless = store.in_memory && !options->in_memory;
+    Err err = database__open(process, nameless ? NULL : path, &store, &database, msg);
+    if (err != OK) return err;
+    Session *session = session_new(process, options, database);
+    if (session == NULL) {
+        database__close(database);
+        return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    }
     if (options->database_bytes_max != 0)
         mem_account_cap(database->account, options->database_bytes_max);
     *session_out = session;
+    return OK;
+}
+
+Err
+session__open_beside(const Session *session, u32 at, Session **beside_out)
+{
+    const SessionDb *db = &session->db[at];
+    ASSERT(db->database != NULL);
+    database__share(db->database);
+    Session *beside = session_new(session->process, &session->options, db->database);
+    *beside_out = beside;
+    if (beside == NULL) {
+        database__close(db->database);
+        return ERR_NOMEM;
+    }
+    beside->db[0].read_only = db->read_only;
+    beside->level = beside->options.level = STORE_SNAPSHOT;
+    beside->functions = session->functions;
+    beside->find_collation = session->find_collation;
+    beside->collation_arg = session->collation_arg;
+    beside->query_only = session->query_only;
+    if (at == 1) beside->options.sync = STORE_SYNC_OFF; /* Temporary tables live in memory. */
     return OK;
 }
 

@@ -82,18 +82,33 @@ void session_plan_counts(const Session *session, u64 *hits_out, u64 *misses_out)
 /* Does another transaction wait for the end of ours?  While nothing runs on the session. */
 bool session_is_waited_for(const Session *session);
 
-/* ---- whole databases (copy.c, image.c) ---- */
+/* ---- whole databases (copy.c) ---- */
 
 /* Replace database `to_name` of `to` by what `from` sees of its own `from_name`.  The error is
    `to`'s.  Two sessions.  [parks] */
 MUST_CHECK Err session_copy(Session *from, const char *from_name, Session *to, const char *to_name);
-/* How much there is to copy, in units of about 4 kB, at least one a tree; and a number that changes
-   with every commit. */
-MUST_CHECK Err session_copy_size(Session *session, const char *name, u64 *pages_out,
-                                 u64 *change_number_out);
-/* A database as bytes, and back: it replaces what is there. */
-MUST_CHECK Err session_serialize(Session *session, const char *name, Buf *out);
-MUST_CHECK Err session_deserialize(Session *session, const char *name, Slice image);
+
+/*
+ * The same in steps: what is committed in the source, read on one snapshot, goes into one
+ * transaction of the target, which holds the target's right to write from the first step to the
+ * last.  Both run beside the sessions given, which may be used meanwhile.  A source that others
+ * change between steps is copied from the start; a file that `from` itself changes is copied at the
+ * last step as it is then, so a program that writes between its steps comes to an end.
+ */
+typedef struct SessionCopy SessionCopy;
+/* Two sessions, which must outlive the copy.  ERR_NOMEM. */
+MUST_CHECK Err session_copy_open(Session *from, const char *from_name, Session *to,
+                                 const char *to_name, SessionCopy **copy_out);
+/*
+ * Copy up to `pages` pages.  *done_out: everything is there and committed.  [parks]
+ * ERR_LOCKED (`from` has written in a transaction that is open), ERR_BUSY (another writes to the
+ * target): nothing has changed, try again.  Other errors: the target is as it was.
+ */
+MUST_CHECK Err session_copy_step(SessionCopy *copy, u64 pages, bool *done_out, ErrMsg *msg);
+/* Pages of 64 rows, at least one a tree, and one for the schema: those left, and all of them. */
+void session_copy_progress(const SessionCopy *copy, u64 *left_out, u64 *pages_out);
+/* What is not complete is taken back.  NULL is allowed.  [parks] */
+void session_copy_close(SessionCopy *copy);
 
 /* Limits, numbered as SQLITE_LIMIT_*; a negative value only reads.  Returns the former value. */
 #define SESSION_LIMITS 13
@@ -142,6 +157,8 @@ MUST_CHECK Err session_find_column(Session *session, const char *database, const
                                    const char *column, SessionColumn *column_out);
 /* Name of database `at` (0 main, 1 temp, ...), NULL if there is none. */
 const char *session_database_name(const Session *session, u32 at);
+/* A database of that name, with a store (temp has none before its first table). */
+bool session_has_store(const Session *session, const char *name);
 bool session_has_deferred_violations(const Session *session);
 bool session_is_read_only(const Session *session); /* Main. */
 bool session_database_is_read_only(const Session *session, const char *name);
@@ -209,6 +226,8 @@ MUST_CHECK Err stmt_prepare(Session *session, Slice sql, Stmt **stmt_out, size_t
    the first statement. */
 MUST_CHECK Err stmt_prepare_text(Session *session, const char *sql, size_t bytes_max,
                                  Stmt **stmt_out, size_t *consumed_out);
+/* Statements prepared from now on do not see virtual tables: no such table. */
+void session_set_without_virtual(Session *session, bool without);
 /* Returns the error of its last run. NULL is allowed. */
 Err stmt_finalize(Stmt *stmt);
 /* Returns the error of its last run. */

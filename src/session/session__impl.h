@@ -50,6 +50,7 @@ typedef struct Database {
 
 MUST_CHECK Err database__open(struct RtProcess *process, const char *path,
                               const StoreOptions *options, Database **database_out, ErrMsg *msg);
+void database__share(Database *database); /* One more reference. */
 void database__close(Database *database); /* NULL is allowed. */
 /* A committed catalog of that version, retained, or NULL. */
 Catalog *database__catalog(Database *database, u64 version);
@@ -68,6 +69,7 @@ typedef struct SessionDb {
     bool own_ddl;     /* The open transaction changed the schema. */
     bool has_token;   /* Single-writer mode: this transaction may write here. */
     bool read_only;   /* For this session, whatever the store allows. */
+    u64 commits;      /* Of this session that changed something. */
     char *own_name;   /* Attached ones: the memory of `name`. */
 } SessionDb;
 
@@ -170,7 +172,8 @@ struct Session {
     bool foreign_keys, recursive_triggers, query_only, ignore_check, reverse_unordered;
     u8 plans; /* SessionPlans */
     bool case_sensitive_like;
-    bool reserved_names; /* DDL may use them (SQLite: writable_schema). */
+    bool without_virtual; /* Statements that are prepared now do not see virtual tables. */
+    bool reserved_names;  /* DDL may use them (SQLite: writable_schema). */
     bool triggers_off, views_off, strings_off_dml, strings_off_ddl;
     bool defer_foreign_keys; /* Until the transaction ends. */
     bool count_changes, full_column_names, long_column_names;
@@ -207,6 +210,7 @@ struct Stmt {
     bool shown;          /* This run has given a row. */
     bool marked;         /* A write: `mark` is of this run, */
     bool at_once;        /* and only a place: the run is one write or none. */
+    bool no_virtual;     /* Does not see virtual tables. */
     bool is_whole_text;  /* `sql` is all that prepare was given. */
     bool may_queue;      /* This run could take its place in a queue (crowd.c), */
     bool in_crowd;       /* and did. */
@@ -228,6 +232,8 @@ struct Stmt {
 };
 
 /* ---- session.c ---- */
+/* A session of its own, with the same options, whose main database is number `at` of `session`. */
+MUST_CHECK Err session__open_beside(const Session *session, u32 at, Session **beside_out);
 /* Copy the store's or planner's error into the session. */
 Err session__fail(Session *session, Err err, ErrMsg *msg);
 /* "unknown database" and the name as it was typed. */
@@ -358,6 +364,8 @@ MUST_CHECK Err command__describe(Stmt *stmt);
 /* Run it; rows go to stmt->rows. */
 MUST_CHECK Err command__run(Stmt *stmt);
 bool command__is_read_only(const AstStatement *ast);
+/* A pragma that changes the file, as SQLite says of it. */
+bool pragma__writes(const AstPragma *ast);
 /* pragma_func.c: pragma_NAME() for every pragma with result columns. */
 MUST_CHECK Err pragma__functions(Arena *arena, TableFunc **funcs_out, u32 *count_out);
 /* The one of that name, or NULL. */

@@ -48,6 +48,12 @@ session_has_deferred_violations(const Session *session)
     return session->deferred_violations > 0;
 }
 
+void
+session_set_without_virtual(Session *session, bool without)
+{
+    session->without_virtual = without;
+}
+
 bool
 session_is_read_only(const Session *session)
 {
@@ -61,6 +67,13 @@ find_database(const Session *session, const char *name)
     session__catalog_view(session, &view);
     i32 at = catalog_view_database(&view, SLICE(name, strlen(name)));
     return at < 0 ? NULL : (SessionDb *)(uintptr_t)&session->db[at];
+}
+
+bool
+session_has_store(const Session *session, const char *name)
+{
+    const SessionDb *db = find_database(session, name);
+    return db != NULL && db->database != NULL;
 }
 
 bool

@@ -100,6 +100,7 @@ stmt_new(Session *session, const char *sql, size_t bytes)
     if (stmt == NULL) stmt = MEM_NEW(Stmt);
     if (stmt == NULL) return NULL;
     stmt->session = session;
+    stmt->no_virtual = session->without_virtual;
     if (stmt->sql_room <= bytes) {
         mem_free(stmt->sql);
         stmt->sql_room = MAX_OF(bytes + 1, (size_t)128);
@@ -177,6 +178,16 @@ end_prepare(Session *session, bool opened)
     }
 }
 
+static const TableDef *
+no_virtual(void *arg, const TableDef *stored, Slice name, ErrMsg *msg)
+{
+    (void)arg;
+    (void)stored;
+    (void)name;
+    (void)msg;
+    return NULL;
+}
+
 /* Plan `ast` against the session's catalogs.  The run state is made when it first runs.  `scratch`:
    the arena of the tree, which goes with it. */
 static Err
@@ -189,6 +200,7 @@ plan_stmt(Stmt *stmt, const AstStatement *ast, Arena *scratch)
     session__catalog_view(session, &view);
     session__plan_context(session, &view, &context);
     context.scratch = scratch;
+    if (stmt->no_virtual) context.find_virtual = no_virtual;
     Plan *plan = plan_share__take(stmt, &context);
     if (plan == NULL) {
         Err err = plan_prepare(&context, ast, SLICE(stmt->sql, stmt->sql_bytes), &plan, &msg);
@@ -1106,8 +1118,9 @@ stmt_row_text(Stmt *stmt, u32 column, size_t *bytes_out)
 bool
 stmt_is_read_only(const Stmt *stmt)
 {
-    if (stmt->explain == AST_EXPLAIN_PROGRAM) return true;
-    return stmt->plan != NULL ? stmt->plan->read_only : command__is_read_only(stmt->ast);
+    if (stmt->plan != NULL) return stmt->plan->read_only;
+    if (stmt->kind == AST_STMT_PRAGMA) return !pragma__writes(stmt->ast->u.pragma);
+    return command__is_read_only(stmt->ast);
 }
 
 bool

@@ -94,6 +94,7 @@ may_keep(const Stmt *stmt)
 {
     const Session *session = stmt->session;
     if (session->host.authorize != NULL || session->closing || stmt->ast != NULL) return false;
+    if (stmt->no_virtual) return false;
     if (stmt->plan == NULL || stmt->explain != AST_EXPLAIN_NONE) return false;
     if (!stmt->is_whole_text || stmt->sql_bytes > TEXT_BYTES_MAX) return false;
     if (stmt->plan->table_count > TABLES_MAX || stmt->environment != session->environment)

@@ -770,6 +770,16 @@ failing(void)
     printf("config outside: %d\n", sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS));
 }
 
+/* Statements that must not see virtual tables; CREATE is no use of one. */
+static void
+without(const char *sql)
+{
+    sqlite3_stmt *stmt;
+    int code = sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_NO_VTAB, &stmt, NULL);
+    printf("without: %s: %d %s\n", sql, code, sqlite3_errmsg(db));
+    sqlite3_finalize(stmt);
+}
+
 static void
 asking(void)
 {
@@ -801,6 +811,12 @@ asking(void)
     run("SELECT count(DISTINCT k) FROM p");
     run("UPDATE p SET v=1");
     run("DELETE FROM p");
+    without("SELECT v FROM p");
+    without("DELETE FROM p");
+    without("SELECT value FROM series(1,1)");
+    without("SELECT name FROM sqlite_schema");
+    without("CREATE VIRTUAL TABLE another USING pick");
+    run("SELECT v FROM p WHERE v=2");
     run("DROP TABLE p");
 }
 

@@ -111,11 +111,14 @@ def apsw(library):
             try:
                 done = subprocess.run(["/usr/bin/python3", "-m", "apsw.tests", "APSW." + name],
                                       cwd=folder, env=environment(library), capture_output=True,
-                                      timeout=60, check=False)
-                if done.returncode != 0:
+                                      text=True, errors="replace", timeout=60, check=False)
+                # Some APSW leaves out by itself.
+                if done.returncode != 0 and f"has no attribute '{name}'" not in done.stderr:
                     bad.append(name)
             except subprocess.TimeoutExpired:
                 bad.append(name)
+    for name in sorted(known() & set(names) - set(bad)):
+        print(f"APSW: {name} passes and need not be listed")
     return judge(bad, "APSW")
 
 

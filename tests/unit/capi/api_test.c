@@ -616,6 +616,49 @@ statements_count_what_they_do(void **state)
     sqlite3_close(db);
 }
 
+static void
+what_only_reads(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sql;
+        int read_only;
+    } cases[] = {
+        {"PRAGMA user_version", 1},
+        {"PRAGMA user_version = 1", 0},
+        {"PRAGMA application_id(7)", 0},
+        {"PRAGMA schema_version = 4", 0},
+        {"PRAGMA journal_mode", 0},
+        {"PRAGMA wal_checkpoint", 0},
+        {"PRAGMA incremental_vacuum", 0},
+        {"PRAGMA cache_size = 5", 1},
+        {"PRAGMA table_info(t)", 1},
+        {"PRAGMA nonsense = 3", 1},
+        {"BEGIN", 1},
+        {"BEGIN IMMEDIATE", 0},
+        {"SAVEPOINT s", 1},
+        {"SELECT * FROM t", 1},
+        {"DELETE FROM t", 0},
+        {"EXPLAIN DELETE FROM t", 0},
+        {"EXPLAIN SELECT 1", 1},
+        {"EXPLAIN PRAGMA user_version = 3", 0},
+        {"CREATE TABLE u(x)", 0},
+        {"ATTACH ':memory:' AS a", 1},
+        {"VACUUM", 0},
+        {"ANALYZE", 0},
+    };
+    sqlite3 *db = open_memory();
+    run(db, "CREATE TABLE t(a)");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        sqlite3_stmt *stmt;
+        assert_int_equal(sqlite3_prepare_v2(db, cases[i].sql, -1, &stmt, NULL), SQLITE_OK);
+        if (sqlite3_stmt_readonly(stmt) != cases[i].read_only) fail_msg("%s", cases[i].sql);
+        assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK);
+    }
+    assert_int_equal(number(db, "PRAGMA user_version"), 0); /* Prepared only. */
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
 int
 main(void)
 {
@@ -632,6 +675,7 @@ main(void)
         cmocka_unit_test(host_functions_call_back_and_fail),
         cmocka_unit_test(hooks_are_called_and_may_refuse),
         cmocka_unit_test(blob_handles_read_write_and_expire),
+        cmocka_unit_test(what_only_reads),
         cmocka_unit_test(misuse_is_answered_and_close_waits_for_statements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
