@@ -840,6 +840,12 @@ SQLITE_API int sqlite3_prepare_v2(sqlite3 *, const char *, int, sqlite3_stmt **,
 SQLITE_API int
 sqlite3_prepare_v3(sqlite3 *, const char *, int, unsigned int, sqlite3_stmt **, const char **);
 SQLITE_API int sqlite3_reset(sqlite3_stmt *);
+SQLITE_API const char *sqlite3_normalized_sql(sqlite3_stmt *);
+SQLITE_API int sqlite3_snapshot_cmp(sqlite3_snapshot *, sqlite3_snapshot *);
+SQLITE_API void sqlite3_snapshot_free(sqlite3_snapshot *);
+SQLITE_API int sqlite3_snapshot_get(sqlite3 *, const char *, sqlite3_snapshot **);
+SQLITE_API int sqlite3_snapshot_open(sqlite3 *, const char *, sqlite3_snapshot *);
+SQLITE_API int sqlite3_snapshot_recover(sqlite3 *, const char *);
 SQLITE_API const char *sqlite3_sql(sqlite3_stmt *);
 SQLITE_API int sqlite3_step(sqlite3_stmt *);
 SQLITE_API int sqlite3_stmt_isexplain(sqlite3_stmt *);

@@ -18,7 +18,7 @@ OUTPUT = ROOT / "docs" / "capi.md"
 HEAD = """# The C API by function
 
 Made by `tools/capi_list.py` from `src/capi`; do not edit. {total} functions are exported by
-`libsqlite3.so.0`: {done} do their work, {answered} answer with a constant for the reason given.
+`libsqlite3.so.0`: {done} do their work, {answered} answer as is said, for the reason given.
 What the working ones do otherwise than SQLite's stands in `compatibility.md`.
 
 | function | here | source |
@@ -41,7 +41,7 @@ def answers():
     for line in (CAPI / "answers.txt").read_text().splitlines():
         if line and not line.startswith("#"):
             name, why = line.split(None, 1)
-            found["sqlite3_" + name] = why.strip()
+            found[name if name.startswith("sqlite3") else "sqlite3_" + name] = why.strip()
     return found
 
 

@@ -78,6 +78,8 @@ struct sqlite3 {
     RtPtr mutex;   /* sqlite3_mutex, made when it is asked for. */
     bool may_load; /* Loadable extensions (which are refused all the same). */
     u32 turned;    /* Settings of sqlite3_db_config that are not as at first. */
+    /* What sqlite3_db_status() is to count from, after a reset. */
+    u64 hits_before, misses_before, writes_before;
     int fp_digits;
     int (*wal)(void *, sqlite3 *, const char *, int);
     void *wal_arg;
@@ -108,6 +110,7 @@ struct sqlite3_stmt {
     void **name16;   /* Column names in UTF-16. */
     bool is_running;
     CapiPointer *pointers; /* Bound ones. */
+    Buf normalized;        /* sqlite3_normalized_sql(), made when it is asked for. */
     u64 began_ns;          /* Traced statements: when the run began; 0: none is running. */
     u32 runs;
 };

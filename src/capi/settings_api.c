@@ -104,31 +104,39 @@ sqlite3_db_config(sqlite3 *db, int what, ...)
 
 /* ---- counters ---- */
 
+/* A counter since the last reset. */
+static sqlite3_int64
+counted(u64 now, u64 *before_io, bool reset)
+{
+    u64 since = now - *before_io;
+    if (reset) *before_io = now;
+    return (sqlite3_int64)since;
+}
+
 int
 sqlite3_db_status64(sqlite3 *db, int what, sqlite3_int64 *now_out, sqlite3_int64 *peak_out,
                     int reset)
 {
-    (void)reset;
     if (!has_session(db) || now_out == NULL || peak_out == NULL) return SQLITE_MISUSE;
     *now_out = *peak_out = 0;
+    if (what < 0 || what > SQLITE_DBSTATUS_MAX) return SQLITE_ERROR;
     StoreStats stats;
+    session_lock(db->session);
+    store_stats(session_store(db->session), &stats);
     switch (what) {
     case SQLITE_DBSTATUS_CACHE_USED:
-    case SQLITE_DBSTATUS_CACHE_USED_SHARED:
-        store_stats(session_store(db->session), &stats);
-        *now_out = (sqlite3_int64)stats.memory_bytes;
-        break;
+    case SQLITE_DBSTATUS_CACHE_USED_SHARED: *now_out = (sqlite3_int64)stats.memory_bytes; break;
     case SQLITE_DBSTATUS_CACHE_HIT:
-        store_stats(session_store(db->session), &stats);
-        *now_out = (sqlite3_int64)stats.page_hits;
+        *now_out = counted(stats.page_hits, &db->hits_before, reset);
         break;
     case SQLITE_DBSTATUS_CACHE_MISS:
-        store_stats(session_store(db->session), &stats);
-        *now_out = (sqlite3_int64)stats.page_reads;
+        *now_out = counted(stats.page_reads, &db->misses_before, reset);
         break;
     case SQLITE_DBSTATUS_CACHE_WRITE:
-        store_stats(session_store(db->session), &stats);
-        *now_out = (sqlite3_int64)stats.page_writes;
+        *now_out = counted(stats.page_writes, &db->writes_before, reset);
+        break;
+    case SQLITE_DBSTATUS_SCHEMA_USED:
+        *now_out = (sqlite3_int64)session_schema_bytes(db->session);
         break;
     case SQLITE_DBSTATUS_STMT_USED:
         *now_out = (sqlite3_int64)session_memory_bytes(db->session);
@@ -136,8 +144,9 @@ sqlite3_db_status64(sqlite3 *db, int what, sqlite3_int64 *now_out, sqlite3_int64
     case SQLITE_DBSTATUS_DEFERRED_FKS:
         *now_out = session_has_deferred_violations(db->session);
         break;
-    default: return what < 0 || what > SQLITE_DBSTATUS_MAX ? SQLITE_ERROR : SQLITE_OK;
+    default: break; /* No lookaside, nothing spilled from a cache. */
     }
+    session_unlock(db->session);
     return SQLITE_OK;
 }
 

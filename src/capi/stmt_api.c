@@ -3,6 +3,7 @@
  */
 #include "capi/capi.h"
 #include "capi/pointer.h"
+#include "sql/parse/parse.h"
 
 #include <limits.h>
 
@@ -163,6 +164,7 @@ sqlite3_finalize(sqlite3_stmt *stmt)
     for (u32 i = 0; stmt->name16 != NULL && i < stmt_column_count(stmt->stmt) * 5; i++)
         mem_free(stmt->name16[i]);
     mem_free(stmt->name16);
+    buf_free(&stmt->normalized);
     unlink_stmt(stmt);
     int code = capi__result(db, stmt_finalize(stmt->stmt));
     pointer__free(stmt->pointers);
@@ -411,6 +413,21 @@ const char *
 sqlite3_sql(sqlite3_stmt *stmt)
 {
     return capi__stmt_ok(stmt) ? stmt_sql(stmt->stmt) : NULL;
+}
+
+const char *
+sqlite3_normalized_sql(sqlite3_stmt *stmt)
+{
+    if (!capi__stmt_ok(stmt)) return NULL;
+    session_lock(stmt->db->session);
+    Buf *text = &stmt->normalized;
+    if (text->bytes == 0) {
+        const char *sql = stmt_sql(stmt->stmt);
+        if (sql_normalize(SLICE(sql, strlen(sql)), text) != OK) buf_free(text);
+    }
+    const char *answer = text->bytes == 0 ? NULL : (const char *)text->p;
+    session_unlock(stmt->db->session);
+    return answer;
 }
 
 int

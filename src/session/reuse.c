@@ -81,6 +81,16 @@ session_memory_bytes(const Session *session)
     return atomic_load_explicit(&session->account.used_bytes, memory_order_relaxed);
 }
 
+u64
+session_schema_bytes(const Session *session)
+{
+    u64 bytes = 0;
+    for (u32 i = 0; i < session->db_count; i++) {
+        if (session->db[i].catalog != NULL) bytes += catalog_bytes(session->db[i].catalog);
+    }
+    return bytes;
+}
+
 StmtKind
 stmt_kind(const Stmt *stmt)
 {

@@ -110,6 +110,27 @@ void session_copy_progress(const SessionCopy *copy, u64 *left_out, u64 *pages_ou
 /* What is not complete is taken back.  NULL is allowed.  [parks] */
 void session_copy_close(SessionCopy *copy);
 
+/* ---- snapshots (snapshot.c) ---- */
+
+/*
+ * A moment of a database in a file, kept for transactions of any session to join.  It holds the
+ * database open, and what it sees costs memory until it is freed.  ERR_SQL: in autocommit, the
+ * transaction writes to that database, no such database, not in a file.
+ */
+typedef struct SessionSnapshot SessionSnapshot;
+/* Of what the open transaction sees; it begins to read if it has not. */
+MUST_CHECK Err session_snapshot_get(Session *session, const char *name,
+                                    SessionSnapshot **snapshot_out);
+/* From now on the open transaction sees that moment.  ERR_SQL also while statements run, or with
+ *stranger_out if the snapshot is of another database. */
+MUST_CHECK Err session_snapshot_open(Session *session, const char *name,
+                                     const SessionSnapshot *snapshot, bool *stranger_out);
+/* Negative: `a` is the older one. */
+int session_snapshot_compare(const SessionSnapshot *a, const SessionSnapshot *b);
+/* May snapshots of the database be recovered now?  (There is nothing to do.) */
+MUST_CHECK Err session_snapshot_recover(Session *session, const char *name);
+void session_snapshot_free(SessionSnapshot *snapshot); /* NULL is allowed. */
+
 /* Limits, numbered as SQLITE_LIMIT_*; a negative value only reads.  Returns the former value. */
 #define SESSION_LIMITS 13
 int session_limit(Session *session, int limit, int value);
@@ -214,6 +235,8 @@ MUST_CHECK bool session_reuse(Session *session, const SessionOptions *options);
 void session_set_changes(Session *session, i64 changes, i64 total_changes);
 /* Bytes that statements of the session hold now. */
 u64 session_memory_bytes(const Session *session);
+/* Bytes of the schemas that it knows; connections to one database share the main one. */
+u64 session_schema_bytes(const Session *session);
 /* Is some statement between its first step and its end? */
 bool session_is_running(const Session *session);
 

@@ -131,6 +131,11 @@ void store_txn_rollback(StoreTxn *txn);
 /* Take a fresh snapshot: READ COMMITTED before a statement, or a restart after undo to the start.
    Refused (ERR_MISUSE) if a SNAPSHOT or SERIALIZABLE transaction has written. */
 MUST_CHECK Err store_txn_refresh(StoreTxn *txn);
+/* See what another transaction of the same store, which is open, sees.  ERR_MISUSE: `txn` has
+   written, or is SERIALIZABLE. */
+MUST_CHECK Err store_txn_join(StoreTxn *txn, const StoreTxn *other);
+/* Its snapshot as a number: a later one is higher. */
+u64 store_txn_moment(const StoreTxn *txn);
 void store_txn_set_wait(StoreTxn *txn, u64 wait_ns);
 void store_txn_set_sync(StoreTxn *txn, StoreSync sync);
 /* Has it written anything (now, not counting what was undone)? */

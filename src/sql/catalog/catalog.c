@@ -247,6 +247,12 @@ catalog_release(Catalog *catalog)
 }
 
 u64
+catalog_bytes(const Catalog *catalog)
+{
+    return sizeof(*catalog) + catalog->arena.total_bytes;
+}
+
+u64
 catalog_get_version(const Catalog *catalog)
 {
     return catalog->version;

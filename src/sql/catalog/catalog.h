@@ -54,6 +54,7 @@ MUST_CHECK Err catalog_load(StoreTxn *txn, const CatalogEnv *env, Catalog **cata
 Catalog *catalog_retain(Catalog *catalog);
 void catalog_release(Catalog *catalog); /* NULL is allowed. */
 u64 catalog_get_version(const Catalog *catalog);
+u64 catalog_bytes(const Catalog *catalog); /* Memory that it takes. */
 
 /* Look-ups, without regard to ASCII case; NULL if there is none.  Views are tables with is_view.
    sqlite_schema answers to its other names too (sqlite_master, and in temp sqlite_temp_...). */

@@ -61,6 +61,11 @@ MUST_CHECK Err sql_parse_expr(Arena *arena, Slice text, const ParseOptions *opti
    semicolon outside string, comment and CREATE TRIGGER body. */
 bool sql_complete(Slice text);
 
+/* Append the first statement of `sql` with `?` for its values, lists of values after IN of one
+   length, keywords upper and names lower case, no more blanks than needed; and a NUL, which counts.
+ */
+MUST_CHECK Err sql_normalize(Slice sql, Buf *out);
+
 /* Keywords, as sqlite3_keyword_count(), _name() and _check() have them.  Names are upper case, not
    NUL-terminated. */
 u32 sql_keyword_count(void);

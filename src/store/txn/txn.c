@@ -195,6 +195,37 @@ store_txn_refresh(StoreTxn *txn)
     return OK;
 }
 
+Err
+store_txn_join(StoreTxn *txn, const StoreTxn *other)
+{
+    Store *store = txn->store;
+    ASSERT(store == other->store && txn != other);
+    if (txn->level == STORE_SERIALIZABLE || store_txn_has_written(txn))
+        return txn__fail(txn, ERR_MISUSE, "only a reader can join the snapshot of another");
+    rt_latch_acquire(&store->txns_latch);
+    snapshot_leave(txn);
+    txn->snapshot = other->snapshot;
+    txn->touched = false;
+    /* The list stays in the order of snapshots. */
+    txn->older = (StoreTxn *)(uintptr_t)other;
+    txn->newer = other->newer;
+    if (txn->newer != NULL) {
+        txn->newer->older = txn;
+    } else {
+        store->live_newest = txn;
+    }
+    txn->older->newer = txn;
+    store->live_count++;
+    rt_latch_release(&store->txns_latch);
+    return OK;
+}
+
+u64
+store_txn_moment(const StoreTxn *txn)
+{
+    return txn->snapshot;
+}
+
 void
 store_txn_set_wait(StoreTxn *txn, u64 wait_ns)
 {

@@ -7,8 +7,10 @@
 #include "capi_rename.h" /* generated: the functions' names inside libweft */
 #include "sqlite3.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "unit/cmocka_all.h"
@@ -659,6 +661,125 @@ what_only_reads(void **state)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
+static void
+normalized_texts(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"select   1", "SELECT?;"},
+        {"SELECT Aa,'x',x'00',1.5e3,-7,\"c d\" From t1 where b in (1,2,3)",
+         "SELECT aa,?,?,?,-?,\"c d\"FROM t1 WHERE b IN(?,?,?);"},
+        {"select * from T1 where b in(?,?,?) and Aa=:Foo and b=@x or b=?5",
+         "SELECT*FROM t1 WHERE b IN(?,?,?)AND aa=?AND b=?OR b=?;"},
+        {"select * from t1 where b in (select 1) ;  ", "SELECT*FROM t1 WHERE b IN(SELECT?);"},
+        {"select * from t1 /* hey */ where b=1 -- end", "SELECT*FROM t1 WHERE b=?;"},
+        {"SELECT count(*),max ( Aa ) FROM T1", "SELECT count(*),max(aa)FROM t1;"},
+        {"insert into T1(Aa,b) values(1,'two'),(3,NULL)", "INSERT INTO t1(aa,b)VALUES(?,?),(?,?);"},
+        {"select null, true, current_timestamp, cast('1' as TEXT)",
+         "SELECT?,true,CURRENT_TIMESTAMP,CAST(?AS text);"},
+        {"select b from t1 where b not in (1,2) and Aa in ('a')",
+         "SELECT b FROM t1 WHERE b NOT IN(?,?,?)AND aa IN(?,?,?);"},
+        {"update T1 set b=b+1 where Aa<>3 and b is not null",
+         "UPDATE t1 SET b=b+?WHERE aa<>?AND b IS NOT NULL;"},
+        {"select a.b from T1 a, T1 as B where a.b<=B.b||'x'",
+         "SELECT a.b FROM t1 a,t1 AS b WHERE a.b<=b.b||?;"},
+        {"create table foo(x int default 5, y text check (y in ('a','b')))",
+         "CREATE TABLE foo(x int DEFAULT?,y text CHECK(y IN(?,?,?)));"},
+        {"pragma user_version=5", "PRAGMA user_version=?;"},
+        {"begin;", "BEGIN;"},
+        {"explain select 1", "EXPLAIN SELECT?;"},
+        {"select 1;select 2", "SELECT?;"},
+        {"select b in () from t1", "SELECT b IN(?,?,?)FROM t1;"},
+        {"select (1,2) in ((1,2),(3,4))", "SELECT(?,?)IN(?,?,?);"},
+        {"select * from t1 where (b,Aa) in (values (1,2),(3,4))",
+         "SELECT*FROM t1 WHERE(b,aa)IN(?,?,?);"},
+        {"with Cte(Q) as (select 1) select Q from Cte", "WITH cte(q)AS(SELECT?)SELECT q FROM cte;"},
+        {"select case when b then 'x' else 0x1F end from T1",
+         "SELECT CASE WHEN b THEN?ELSE?END FROM t1;"},
+        {"select json('{}')->'$.a', b->>'c' from t1", "SELECT json(?)->?,b->>?FROM t1;"},
+        {"select - -1, ~5, +b, a.b from t1 a", "SELECT--?,~?,+b,a.b FROM t1 a;"},
+        {"select b isnull, b is NULL, b notnull from t1",
+         "SELECT b ISNULL,b IS NULL,b NOTNULL FROM t1;"},
+        {"select 1 AS One, 2 'Two', 3 \"Three\" from t1 where b between 1 and 2 and Aa like 'x%' "
+         "escape '\\'",
+         "SELECT?AS one,??,?three FROM t1 WHERE b BETWEEN?AND?AND aa LIKE?ESCAPE?;"},
+        {"values (1,2),(3,4)", "VALUES(?,?),(?,?);"},
+        {"savepoint Foo", "SAVEPOINT foo;"},
+        {"select b in (1+2, 3) from t1", "SELECT b IN(?,?,?)FROM t1;"},
+        {"select b in (1, Aa, 3) from t1", "SELECT b IN(?,aa,?)FROM t1;"},
+        {"select b in (\t1,\t2 ) from t1", "SELECT b IN(?,?,?)FROM t1;"},
+        {"delete from T1 where rowid=5 and exists(select 1)",
+         "DELETE FROM t1 WHERE rowid=?AND EXISTS(SELECT?);"},
+    };
+    sqlite3 *db = open_memory();
+    run(db, "CREATE TABLE T1(Aa, b, \"c d\", [e f], ttext); CREATE TABLE Sel(x)");
+    for (size_t i = 0; i < COUNT_OF(pairs); i++) {
+        sqlite3_stmt *stmt;
+        assert_int_equal(sqlite3_prepare_v2(db, pairs[i][0], -1, &stmt, NULL), SQLITE_OK);
+        assert_string_equal(sqlite3_normalized_sql(stmt), pairs[i][1]);
+        assert_ptr_equal(sqlite3_normalized_sql(stmt), sqlite3_normalized_sql(stmt));
+        assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK);
+    }
+    /* Nested beyond what is looked into. */
+    Buf deep = {0};
+    assert_int_equal(buf_append_text(&deep, "SELECT 1 IN (2, "), OK);
+    for (int i = 0; i < 900; i++)
+        assert_int_equal(buf_append_byte(&deep, '('), OK);
+    assert_int_equal(buf_append_byte(&deep, '3'), OK);
+    for (int i = 0; i < 901; i++)
+        assert_int_equal(buf_append_byte(&deep, ')'), OK);
+    sqlite3_stmt *stmt;
+    assert_int_equal(sqlite3_prepare_v2(db, (const char *)deep.p, (int)deep.bytes, &stmt, NULL),
+                     SQLITE_OK);
+    assert_string_equal(sqlite3_normalized_sql(stmt), "SELECT?IN(?,?,?);");
+    assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK);
+    buf_free(&deep);
+    assert_null(sqlite3_normalized_sql(NULL));
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static sqlite3_int64
+status_of(sqlite3 *db, int what, int reset)
+{
+    int now, peak;
+    assert_int_equal(sqlite3_db_status(db, what, &now, &peak, reset), SQLITE_OK);
+    assert_int_equal(peak, 0);
+    return now;
+}
+
+static void
+status_counts_from_the_last_reset(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/weft-status-XXXXXX";
+    sqlite3 *db;
+    assert_int_equal(close(mkstemp(path)), 0);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    run(db, "CREATE TABLE t(a); INSERT INTO t VALUES(1); PRAGMA wal_checkpoint");
+    sqlite3_int64 writes = status_of(db, SQLITE_DBSTATUS_CACHE_WRITE, 0);
+    assert_true(writes > 0);
+    assert_true(status_of(db, SQLITE_DBSTATUS_CACHE_WRITE, 1) == writes);
+    assert_true(status_of(db, SQLITE_DBSTATUS_CACHE_WRITE, 0) == 0);
+    run(db, "INSERT INTO t VALUES(2); PRAGMA wal_checkpoint");
+    sqlite3_int64 later = status_of(db, SQLITE_DBSTATUS_CACHE_WRITE, 1);
+    assert_true(later > 0);
+    assert_true(status_of(db, SQLITE_DBSTATUS_CACHE_USED, 1) > 0);
+    assert_true(status_of(db, SQLITE_DBSTATUS_CACHE_USED, 1) > 0); /* No counter. */
+    sqlite3_int64 schema = status_of(db, SQLITE_DBSTATUS_SCHEMA_USED, 1);
+    for (int i = 0; i < 60; i++) {
+        char sql[80];
+        snprintf(sql, sizeof(sql), "CREATE TABLE u%d(a, b, c UNIQUE, d, e, f, g, h)", i);
+        run(db, sql);
+    }
+    assert_true(number(db, "SELECT count(*) FROM u59") == 0);
+    assert_true(status_of(db, SQLITE_DBSTATUS_SCHEMA_USED, 0) > schema);
+    int now, peak;
+    assert_int_equal(sqlite3_db_status(db, SQLITE_DBSTATUS_MAX + 1, &now, &peak, 0), SQLITE_ERROR);
+    assert_int_equal(sqlite3_db_status(db, -1, &now, &peak, 0), SQLITE_ERROR);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    assert_int_equal(unlink(path), 0);
+}
+
 int
 main(void)
 {
@@ -676,6 +797,8 @@ main(void)
         cmocka_unit_test(hooks_are_called_and_may_refuse),
         cmocka_unit_test(blob_handles_read_write_and_expire),
         cmocka_unit_test(what_only_reads),
+        cmocka_unit_test(normalized_texts),
+        cmocka_unit_test(status_counts_from_the_last_reset),
         cmocka_unit_test(misuse_is_answered_and_close_waits_for_statements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
