@@ -121,6 +121,23 @@ WEFT_API const char *weft_version(void);
 WEFT_API void weft_interrupt(weft_db *db);
 WEFT_API void weft_busy_timeout(weft_db *db, int64_t milliseconds);
 
+/* Limits of a connection, which may be lowered from what they are at first; `to` negative only
+   looks.  Returns the value before, -1 if there is no such limit. */
+enum {
+    WEFT_LIMIT_LENGTH = 0, /* Bytes of a text, blob or row. */
+    WEFT_LIMIT_SQL_LENGTH,
+    WEFT_LIMIT_COLUMN,
+    WEFT_LIMIT_EXPR_DEPTH,
+    WEFT_LIMIT_COMPOUND_SELECT,
+    WEFT_LIMIT_PROGRAM, /* Not used. */
+    WEFT_LIMIT_FUNCTION_ARG,
+    WEFT_LIMIT_ATTACHED,
+    WEFT_LIMIT_LIKE_PATTERN_LENGTH,
+    WEFT_LIMIT_PARAMETER_NUMBER,
+    WEFT_LIMIT_TRIGGER_DEPTH
+};
+WEFT_API int weft_limit(weft_db *db, int limit, int to);
+
 /*
  * Prepare the first statement of `sql` (`bytes` negative: up to the NUL).  *tail_out (may be NULL)
  * is where the next one begins.  Blank text and comments give WEFT_OK and a NULL statement.

@@ -159,6 +159,13 @@ weft_busy_timeout(weft_db *db, int64_t milliseconds)
     }
 }
 
+int
+weft_limit(weft_db *db, int limit, int to)
+{
+    if (db == NULL || db->session == NULL) return -1;
+    return session_limit(db->session, limit, to);
+}
+
 /* ---- statements ---- */
 
 int

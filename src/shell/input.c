@@ -179,6 +179,7 @@ sql_run(Shell *shell, Slice sql, u64 line)
     LinkError error = {.offset = -1};
     bool good = link_run(shell->link, sql, &sink, param_value, shell, &error);
     out_flush(shell);
+    if (!good) shell_log(shell, &error, sql);
     if (!good) error_print(shell, sql, line, &error);
     link_error_clear(&error);
     return good;

@@ -271,6 +271,14 @@ link_stats(Link *link, weft_statistics *stats_out)
     return link->kind == &file_kind && weft_stats(file_link(link)->db, stats_out) == WEFT_OK;
 }
 
+bool
+link_limit(Link *link, int limit, int to, int *value_out)
+{
+    if (link->kind != &file_kind) return false;
+    *value_out = weft_limit(file_link(link)->db, limit, to);
+    return *value_out >= 0;
+}
+
 /* ---- any kind ---- */
 
 void

@@ -55,6 +55,10 @@ i64 link_changes(Link *link); /* By the last statement. */
 /* Numbers of the engine; false: not known (through a server). */
 bool link_stats(Link *link, weft_statistics *stats_out);
 
+/* A limit of the connection by its number in weft.h; negative `to`: only look.  False: not known
+   (through a server, or no such limit). */
+bool link_limit(Link *link, int limit, int to, int *value_out);
+
 /* Run one statement for many rows of values, as one transaction where that is possible. */
 typedef struct LinkLoad LinkLoad;
 LinkLoad *link_load_begin(Link *link, const char *sql, u32 columns, LinkError *error_out);

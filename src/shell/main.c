@@ -214,6 +214,8 @@ shell_free(Shell *shell)
     Link *link = shell->link;
     shell->link = NULL;
     link_close(link);
+    shell_connections_close(shell);
+    shell_log_close(shell);
     command_param(shell, 1, argument);
     shell_output_reset(shell);
     mem_free(shell->path);

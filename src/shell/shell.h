@@ -43,6 +43,21 @@ typedef struct ShellParam {
     LinkValue value; /* Its text is owned. */
 } ShellParam;
 
+/* A connection that is not the active one (.connection). */
+#define SHELL_CONNECTIONS 5u
+typedef struct ShellConnection {
+    Link *link; /* NULL: none is open under this number. */
+    char *path;
+    bool read_only;
+} ShellConnection;
+
+typedef enum ShellLog {
+    SHELL_LOG_OFF,
+    SHELL_LOG_STDOUT,
+    SHELL_LOG_STDERR,
+    SHELL_LOG_FILE
+} ShellLog;
+
 /* Rows that wait until the widths are known, or for nothing. */
 typedef struct Table Table;
 
@@ -70,6 +85,10 @@ typedef struct Shell {
     bool out_pipe;    /* ... a command, which gets the file when it is complete. */
     u32 out_commands; /* .once: back to standard output after so many commands; 0: stay. */
     bool out_failed;  /* The reader of our output is gone. */
+    ShellConnection other[SHELL_CONNECTIONS];
+    u32 connection; /* Number of the active one. */
+    u8 log_to;      /* ShellLog: where errors are written too. */
+    RtFile *log_file;
     u32 read_depth;
     u64 errors;
     bool quit;
@@ -115,6 +134,7 @@ void shell_usage(Shell *shell, const char *name);
 /* One file each, or together in command_settings.c, command_schema.c, command_files.c. */
 void command_backup(Shell *shell, u32 count, char **argument);
 void command_bail(Shell *shell, u32 count, char **argument);
+void command_connection(Shell *shell, u32 count, char **argument);
 void command_cd(Shell *shell, u32 count, char **argument);
 void command_changes(Shell *shell, u32 count, char **argument);
 void command_clone(Shell *shell, u32 count, char **argument);
@@ -128,6 +148,9 @@ void command_fullschema(Shell *shell, u32 count, char **argument);
 void command_headers(Shell *shell, u32 count, char **argument);
 void command_import(Shell *shell, u32 count, char **argument);
 void command_indexes(Shell *shell, u32 count, char **argument);
+void command_limit(Shell *shell, u32 count, char **argument);
+void command_lint(Shell *shell, u32 count, char **argument);
+void command_log(Shell *shell, u32 count, char **argument);
 void command_mode(Shell *shell, u32 count, char **argument);
 void command_nullvalue(Shell *shell, u32 count, char **argument);
 void command_once(Shell *shell, u32 count, char **argument);
@@ -139,6 +162,7 @@ void command_read(Shell *shell, u32 count, char **argument);
 void command_restore(Shell *shell, u32 count, char **argument);
 void command_schema(Shell *shell, u32 count, char **argument);
 void command_separator(Shell *shell, u32 count, char **argument);
+void command_sha3sum(Shell *shell, u32 count, char **argument);
 void command_shell(Shell *shell, u32 count, char **argument);
 void command_show(Shell *shell, u32 count, char **argument);
 void command_stats(Shell *shell, u32 count, char **argument);
@@ -148,6 +172,10 @@ void command_timer(Shell *shell, u32 count, char **argument);
 void command_width(Shell *shell, u32 count, char **argument);
 /* Write the statistics that .stats shows. */
 void shell_stats(Shell *shell);
+/* .connection: close those that are not active; .log: write an error, and the end of it. */
+void shell_connections_close(Shell *shell);
+void shell_log(Shell *shell, const LinkError *error, Slice sql);
+void shell_log_close(Shell *shell);
 /* Output goes to standard output again. */
 void shell_output_reset(Shell *shell);
 /* A file to read from: FILE, or for "|COMMAND" what that command prints.  NULL: complained. */

@@ -126,21 +126,6 @@ fill(ExportRun *run, const Target *target, ErrMsg *msg)
     return err;
 }
 
-static void
-summary(const ExportRun *run, u64 started_ns)
-{
-    const TransferCounts *counts = &run->counts;
-    u64 ms = (rt_now_ns() - started_ns) / RT_NS_PER_MS;
-    Err err = rt_std_print(RT_STDOUT,
-                           "%s: %llu tables, %llu rows, %llu indexes, %llu views, %llu triggers "
-                           "in %llu.%03llu s\n",
-                           run->to, (unsigned long long)counts->tables,
-                           (unsigned long long)counts->rows, (unsigned long long)counts->indexes,
-                           (unsigned long long)counts->views, (unsigned long long)counts->triggers,
-                           (unsigned long long)(ms / 1000), (unsigned long long)(ms % 1000));
-    (void)err;
-}
-
 int
 tools_export(int argc, char **argv)
 {
@@ -161,7 +146,7 @@ tools_export(int argc, char **argv)
     if (err != OK)
         complain("weft export: %s", err == ERR_INTERRUPT ? "interrupted" : err_message(&msg));
     target_end(&target);
-    if (err == OK && !run.quiet) summary(&run, started_ns);
+    if (err == OK && !run.quiet) summary(run.to, &run.counts, started_ns);
     err_clear(&msg);
     return err == OK ? 0 : 1;
 }

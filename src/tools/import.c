@@ -92,21 +92,6 @@ fill(ImportRun *run, const Target *target, ErrMsg *msg)
     return err;
 }
 
-static void
-summary(const ImportRun *run, u64 started_ns)
-{
-    const TransferCounts *counts = &run->counts;
-    u64 ms = (rt_now_ns() - started_ns) / RT_NS_PER_MS;
-    Err err = rt_std_print(RT_STDOUT,
-                           "%s: %llu tables, %llu rows, %llu indexes, %llu views, %llu triggers "
-                           "in %llu.%03llu s\n",
-                           run->to, (unsigned long long)counts->tables,
-                           (unsigned long long)counts->rows, (unsigned long long)counts->indexes,
-                           (unsigned long long)counts->views, (unsigned long long)counts->triggers,
-                           (unsigned long long)(ms / 1000), (unsigned long long)(ms % 1000));
-    (void)err;
-}
-
 static int
 failed(const ImportRun *run, Err err, const ErrMsg *msg)
 {
@@ -144,7 +129,7 @@ tools_import(int argc, char **argv)
     target_end(&target);
     err_clear(&msg);
     if (status != 0) return status;
-    if (!run.quiet) summary(&run, started_ns);
+    if (!run.quiet) summary(run.to, &run.counts, started_ns);
     if (run.findings > FINDINGS_SHOWN)
         complain("%s: %llu more findings like these", run.from,
                  (unsigned long long)(run.findings - FINDINGS_SHOWN));

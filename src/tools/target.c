@@ -168,3 +168,17 @@ complain(const char *format, ...)
     (void)err;
     return 1;
 }
+
+void
+summary(const char *to, const TransferCounts *counts, u64 started_ns)
+{
+    u64 ms = (rt_now_ns() - started_ns) / RT_NS_PER_MS;
+    Err err = rt_std_print(RT_STDOUT,
+                           "%s: %llu tables, %llu rows, %llu indexes, %llu views, %llu triggers "
+                           "in %llu.%03llu s\n",
+                           to, (unsigned long long)counts->tables, (unsigned long long)counts->rows,
+                           (unsigned long long)counts->indexes, (unsigned long long)counts->views,
+                           (unsigned long long)counts->triggers, (unsigned long long)(ms / 1000),
+                           (unsigned long long)(ms % 1000));
+    (void)err;
+}

@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "rt/file.h"
+#include "transfer/transfer.h"
 
 /* The work goes on under TARGET-part and gets its name at the end. */
 typedef struct Target {
@@ -32,5 +33,7 @@ void bar_clear(Bar *bar);
 /* Make Ctrl-C cancel this task; and the end of that. */
 void interrupt_on(void);
 void interrupt_off(void);
+/* What was carried over into `to`, on standard output. */
+void summary(const char *to, const TransferCounts *counts, u64 started_ns);
 /* A line on standard error; returns 1. */
 int complain(const char *format, ...) PRINTF_LIKE(1, 2);
