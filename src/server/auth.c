@@ -109,16 +109,18 @@ signature_good(EVP_PKEY *key, Slice text, Slice signature)
     return good;
 }
 
-/* One base64url part as a JSON object in the arena; NULL if it is none. */
-static const JsonNode *
-part_json(Slice part, Arena *arena, Buf *scratch)
+/* One base64url part as a JSON object in the arena.  Errors: ERR_SQL (it is none), ERR_NOMEM. */
+static Err
+part_json(Slice part, Arena *arena, Buf *scratch, const JsonNode **root_out)
 {
     JsonLimits limits = {.depth_max = 16, .nodes_max = 1000};
     JsonNode *root = NULL;
     buf_clear(scratch);
-    if (base64_decode(part, scratch) != OK) return NULL;
-    if (json_parse(buf_slice(scratch), &limits, true, arena, &root, NULL) != OK) return NULL;
-    return root->type == JSON_OBJECT ? root : NULL;
+    Err err = base64_decode(part, scratch);
+    if (err == OK) err = json_parse(buf_slice(scratch), &limits, true, arena, &root, NULL);
+    if (err != OK) return err == ERR_NOMEM ? ERR_NOMEM : ERR_SQL;
+    *root_out = root;
+    return root->type == JSON_OBJECT ? OK : ERR_SQL;
 }
 
 static Trust
@@ -127,7 +129,7 @@ claims_judge(const JsonNode *claims)
     Trust trust = {.result = AUTH_OK};
     f64 seconds, now = (f64)(rt_wall_ns() / (i64)RT_NS_PER_S);
     Slice text;
-    if (json_get_number(json_member(claims, "exp"), &seconds) && now >= seconds)
+    if (json_get_number(json_member(claims, "exp"), &seconds) && now >= seconds && !PLANT(214))
         return no_trust(AUTH_EXPIRED, "AUTH_JWT_EXPIRED", "the token has expired");
     if (json_get_number(json_member(claims, "nbf"), &seconds) && now < seconds)
         return no_trust(AUTH_IMMATURE, "AUTH_JWT_IMMATURE", "the token is not valid yet");
@@ -156,24 +158,32 @@ jwt_judge(EVP_PKEY *key, Slice token)
     Slice sign = SLICE(second + 1, (size_t)(end - second - 1));
     Arena arena;
     Buf scratch = {0};
+    const JsonNode *header = NULL, *claims = NULL;
     Slice algorithm;
     arena_init(&arena, NULL);
-    bool good = base64_decode(sign, &scratch) == OK &&
-                signature_good(key, SLICE(token.p, (size_t)(second - token.p)),
-                               buf_slice(&scratch));
-    if (good) {
-        const JsonNode *header = part_json(head, &arena, &scratch);
-        good = json_get_text(json_member(header, "alg"), &algorithm) &&
-               slice_equal(algorithm, SLICE_LITERAL("EdDSA"));
-    }
-    const JsonNode *claims = good ? part_json(body, &arena, &scratch) : NULL;
-    if (claims != NULL) trust = claims_judge(claims);
+    Err err = base64_decode(sign, &scratch);
+    if (err == OK &&
+        !signature_good(key, SLICE(token.p, (size_t)(second - token.p)), buf_slice(&scratch)))
+        err = ERR_SQL;
+    if (err == OK) err = part_json(head, &arena, &scratch, &header);
+    if (err == OK && (!json_get_text(json_member(header, "alg"), &algorithm) ||
+                      !slice_equal(algorithm, SLICE_LITERAL("EdDSA"))))
+        err = ERR_SQL;
+    if (err == OK) err = part_json(body, &arena, &scratch, &claims);
+    if (err == OK) trust = claims_judge(claims);
+    if (err == ERR_NOMEM) trust = no_trust(AUTH_NOMEM, "SQLITE_NOMEM", "out of memory");
     buf_free(&scratch);
     arena_free(&arena);
     return trust;
 }
 
 /* ---- judging ---- */
+
+SeatRights
+auth__rights(const Trust *trust)
+{
+    return (SeatRights){.read_only = trust->read_only, .one_database = trust->database[0] != 0};
+}
 
 Trust
 auth__token(const Auth *auth, Slice token)

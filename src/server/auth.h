@@ -13,7 +13,8 @@ typedef enum AuthResult {
     AUTH_REJECTED, /* Not the token, no such scheme, a bad signature. */
     AUTH_EXPIRED,
     AUTH_IMMATURE,
-    AUTH_ELSEWHERE /* Good, but for another database. */
+    AUTH_ELSEWHERE, /* Good, but for another database. */
+    AUTH_NOMEM      /* Nothing is known of the token. */
 } AuthResult;
 
 typedef struct Trust {
@@ -28,6 +29,7 @@ MUST_CHECK Err auth__new(const ServerOptions *options, Auth **auth_out, ErrMsg *
 void auth__free(Auth *auth); /* NULL allowed. */
 /* Does anything have to be shown at all? */
 bool auth__needed(const Auth *auth);
+SeatRights auth__rights(const Trust *trust);
 /* Judge a token. */
 Trust auth__token(const Auth *auth, Slice token);
 /* Judge the value of an Authorization header; `given` false: there was none. */

@@ -71,7 +71,7 @@ db_new(Server *server, Slice name, Fault *fault)
     ServedDb *db = MEM_NEW(ServedDb);
     if (path == NULL || db == NULL) {
         fault__set(fault, 7, "SQLITE_NOMEM", "out of memory");
-    } else if (!single && !server->options.create && !file_exists(path)) {
+    } else if (!single && !server->options.create && !PLANT(219) && !file_exists(path)) {
         fault__set(fault, 14, "SQLITE_CANTOPEN", "no such database: %.*s", (int)name.bytes,
                    (const char *)name.p);
     } else {
@@ -128,7 +128,7 @@ open_locked(ServedDb *db, Fault *fault)
 {
     if (db->keeper != NULL) return OK;
     ErrMsg msg = {.sql_offset = -1};
-    SessionOptions options = session_options(db->server, db->server->options.create);
+    SessionOptions options = session_options(db->server, db->server->options.create || PLANT(219));
     Err err = session_open(db->server->process, db->path, &options, &db->keeper, &msg);
     if (err == OK) return OK;
     db->keeper = NULL;
@@ -149,14 +149,24 @@ db__open(ServedDb *db, Fault *fault)
 
 /* ---- engines ---- */
 
+/* Does the client's token reach as far as that database? */
+static bool
+may_reach(const Seat *seat, const char *name, bool is_written)
+{
+    bool is_other = strcmp(seat->db->name, name) != 0;
+    if (seat->rights.one_database && is_other && !PLANT(211)) return false;
+    return !seat->rights.read_only || !is_written;
+}
+
 /* ATTACH 'name', VACUUM INTO 'name': a database of the directory; never a path. */
 static Err
-map_file(void *arg, const char *name, char **path_out, ErrMsg *msg)
+map_file(void *arg, const char *name, bool is_written, char **path_out, ErrMsg *msg)
 {
-    const ServedDb *db = ((Engine *)arg)->seat->db;
+    const Seat *seat = ((Engine *)arg)->seat;
+    const ServedDb *db = seat->db;
     Slice text = SLICE(name, strlen(name));
     *path_out = NULL;
-    if (db->server->options.dir == NULL || !db__name_ok(text))
+    if (db->server->options.dir == NULL || !db__name_ok(text) || !may_reach(seat, name, is_written))
         return err_set(msg, ERR_AUTH, "not authorized");
     *path_out = path_of(db->server, text);
     if (*path_out == NULL) return err_set(msg, ERR_NOMEM, NULL);

@@ -91,7 +91,7 @@ static const char rest_sql[] = "SELECT sql FROM sqlite_schema WHERE type<>'table
                                "ORDER BY type='view', type='trigger', rowid";
 
 void
-dump__reply(Conn *conn, ServedDb *db, bool read_only)
+dump__reply(Conn *conn, ServedDb *db, SeatRights rights)
 {
     Dump dump = {.conn = conn, .good = true};
     dump.seat = seat__open(db, "http", rt_socket_peer_address(conn->socket));
@@ -99,7 +99,7 @@ dump__reply(Conn *conn, ServedDb *db, bool read_only)
         http__reply_text(conn, 500, "the database cannot be read");
         goto done;
     }
-    dump.seat->read_only = read_only;
+    dump.seat->rights = rights;
     seat__begin(dump.seat, conn->socket);
     seat__statement(dump.seat, SLICE_LITERAL("/dump"));
     http__stream_begin(conn, "text/plain");

@@ -5,4 +5,4 @@
 
 #include "server/http/http.h"
 
-void dump__reply(Conn *conn, ServedDb *db, bool read_only);
+void dump__reply(Conn *conn, ServedDb *db, SeatRights rights);

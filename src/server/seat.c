@@ -111,7 +111,7 @@ seat__ready(Seat *seat, Fault *fault)
     Engine *engine = db__take(seat->db, fault);
     if (engine == NULL) return false;
     engine->seat = seat;
-    session_set_read_only(engine->session, seat->read_only);
+    session_set_read_only(engine->session, seat->rights.read_only && !PLANT(221));
     session_set_last_rowid(engine->session, seat->last_rowid);
     session_set_changes(engine->session, seat->changes, seat->total_changes);
     rt_mutex_lock(&seat->lock);
@@ -226,7 +226,7 @@ seat__take_transaction(Seat *seat)
     seat->txn_since_ns = 0;
     seat->txn_lost = true;
     seat->lost_told = false;
-    if (seat->read_only_txn) session_set_read_only(seat__session(seat), seat->read_only);
+    if (seat->read_only_txn) session_set_read_only(seat__session(seat), seat->rights.read_only);
     seat->read_only_txn = false;
     rt_cond_broadcast(&seat->changed, &seat->lock);
     rt_mutex_unlock(&seat->lock);
@@ -477,7 +477,7 @@ seat__step(Seat *seat, Stmt *stmt, bool *row_out, Fault *fault)
         Err err = stmt_step(stmt, row_out);
         if (seat->read_only_txn && session_autocommit(session)) {
             seat->read_only_txn = false;
-            session_set_read_only(session, seat->read_only);
+            session_set_read_only(session, seat->rights.read_only);
         }
         if (err == OK) return true;
         seat__fault(seat, err, fault);

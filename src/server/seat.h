@@ -69,6 +69,12 @@ typedef enum SeatEnd {
     END_KILLED   /* weft_end_session() */
 } SeatEnd;
 
+/* What a client's token allows it. */
+typedef struct SeatRights {
+    bool read_only;
+    bool one_database; /* No other than the seat's, neither by ATTACH nor by VACUUM INTO. */
+} SeatRights;
+
 typedef struct Seat {
     struct Seat *next, *prev; /* In Server.seats, under Server.lock. */
     Server *server;
@@ -92,9 +98,9 @@ typedef struct Seat {
     u32 sql_bytes;
     Engine *engine;
 
-    RtU32 stop;     /* Set with ended_by: row loops look at it. */
-    RtU64 rows;     /* Sent since the seat exists. */
-    bool read_only; /* By the client's token. */
+    RtU32 stop; /* Set with ended_by: row loops look at it. */
+    RtU64 rows; /* Sent since the seat exists. */
+    SeatRights rights;
     bool read_only_txn;
     i64 changes, total_changes, last_rowid; /* Of the client, while it has no engine. */
 } Seat;

@@ -327,21 +327,59 @@ listeners_open(Server *server, ErrMsg *msg)
     return OK;
 }
 
+/* The directory that holds `path`; mem_alloc'd. */
+static char *
+path_above(const char *path)
+{
+    size_t bytes = strlen(path);
+    while (bytes > 1 && path[bytes - 1] == '/')
+        bytes--;
+    while (bytes > 0 && path[bytes - 1] != '/')
+        bytes--;
+    if (bytes == 0) return mem_strdup(".");
+    while (bytes > 1 && path[bytes - 1] == '/')
+        bytes--;
+    return mem_strndup(path, bytes);
+}
+
+/*
+ * The directory of the databases is there, and stays there: what it holds is only as durable as its
+ * own entry.  Synced at each start, because one that made it may have been killed before.
+ */
+static Err
+directory_make(const char *path, bool create, ErrMsg *msg)
+{
+    RtStat stat;
+    RtDir *parent = NULL;
+    Err err = rt_file_stat(NULL, path, &stat, msg);
+    bool is_new = err == ERR_NOTFOUND && create;
+    if (is_new) {
+        err_clear(msg);
+        err = rt_dir_create(path, msg);
+    }
+    if (err != OK || PLANT(212)) return err;
+    char *above = path_above(path);
+    if (above == NULL) return err_set(msg, ERR_NOMEM, NULL);
+    err = rt_dir_open(above, &parent, msg);
+    mem_free(above);
+    if (err == OK) {
+        err = rt_dir_sync(parent, msg);
+        rt_dir_close(parent);
+    } else if (!is_new && err != ERR_NOMEM) { /* Not ours to look at, nor made by us. */
+        err_clear(msg);
+        err = OK;
+    }
+    return err;
+}
+
 /* One database is opened at once, so that a wrong path is told; in a directory each when asked for.
  */
 static Err
 database_open(Server *server, ErrMsg *msg)
 {
     Fault fault = {0};
-    if (server->options.dir != NULL) {
-        RtStat stat;
-        Err err = rt_file_stat(NULL, server->options.dir, &stat, msg);
-        if (err == ERR_NOTFOUND && server->options.create) {
-            err_clear(msg);
-            err = rt_dir_create(server->options.dir, msg);
-        }
-        return err;
-    }
+    if (server->options.dir != NULL)
+        return directory_make(server->options.dir, server->options.create, msg);
     ServedDb *db = db__find(server, SLICE_NONE, &fault);
     Err err = db == NULL ? ERR_CANTOPEN : db__open(db, &fault);
     if (err != OK) {

@@ -61,7 +61,7 @@ struct Conn {
     bool closing;         /* No more requests; what `out` holds is still sent. */
     bool broken;          /* The socket failed: nothing can be sent. */
     bool trusted;         /* Quack: the token was given, or none is asked for. */
-    bool read_only;       /* Quack: by that token. */
+    SeatRights rights;    /* Quack: by that token. */
     u64 wait_deadline_ns; /* While parked. */
     u64 wait_since_ns;    /* When the present wait began: first byte of a head, end of a request. */
 

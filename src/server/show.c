@@ -186,7 +186,7 @@ end_session(FuncCall *call, u32 argc, const Cell *argv, Cell *result_out)
     *result_out = cell_int(0);
     if (engine == NULL || engine->seat == NULL || argv[0].type != CELL_INT) return OK;
     Server *server = engine->seat->server;
-    if (engine->seat->read_only)
+    if (engine->seat->rights.read_only)
         return err_set(call->msg, ERR_READONLY, "%s", err_text(ERR_READONLY));
     rt_mutex_lock(&server->lock);
     for (Seat *seat = server->seats; seat != NULL; seat = seat->next) {

@@ -94,13 +94,13 @@ free_slot(Session *session, u32 *slot_out)
 
 /* The host program may say which file a name means. */
 static Err
-map_file(Session *session, char **file)
+map_file(Session *session, bool is_written, char **file)
 {
     const SessionHooks *host = &session->host;
     if (host->map_file == NULL) return OK;
     ErrMsg msg = {.sql_offset = -1};
     char *path = NULL;
-    Err err = host->map_file(host->map_file_arg, *file, &path, &msg);
+    Err err = host->map_file(host->map_file_arg, *file, is_written, &path, &msg);
     if (err != OK) return session__fail(session, err, &msg);
     mem_free(*file);
     *file = path;
@@ -162,7 +162,7 @@ maintain__attach(Stmt *stmt, const AstAttach *ast)
     if (err == OK) err = session__refresh_catalogs(session);
     if (err == OK) err = text_value(stmt, ast->file, &file);
     if (err == OK) err = text_value(stmt, ast->name, &name);
-    if (err == OK) err = map_file(session, &file);
+    if (err == OK) err = map_file(session, false, &file);
     if (err == OK) err = attach_file(session, file, name);
     if (err != OK) mem_free(name); /* Else the slot owns it. */
     mem_free(file);
@@ -237,7 +237,7 @@ vacuum_into(Stmt *stmt, u32 database, const AstExpr *into)
         err = session__fail(session, ERR_NOMEM, NULL);
         goto done;
     }
-    err = map_file(session, &path);
+    err = map_file(session, true, &path);
     if (err != OK) goto done;
     SessionOptions options = session->options;
     options.read_only = false;
@@ -281,6 +281,7 @@ maintain__vacuum(Stmt *stmt, const AstVacuum *ast)
     }
     ErrMsg msg = {.sql_offset = -1};
     if (ast->into == NULL) {
+        if (session->options.read_only) return session__fail(session, ERR_READONLY, NULL);
         if (session->db[database].database == NULL) return OK;
         /* A checkpoint writes what lives and nothing else, which is what VACUUM is for. */
         Err err = store_checkpoint(session->db[database].database->store, &msg);

@@ -214,7 +214,7 @@ typedef struct SessionHooks {
     void *committed_arg;
     /* The file behind a name in ATTACH or VACUUM INTO: its path (mem_alloc'd), or an error. NULL:
        names are paths. */
-    Err (*map_file)(void *arg, const char *name, char **path_out, ErrMsg *msg);
+    Err (*map_file)(void *arg, const char *name, bool is_written, char **path_out, ErrMsg *msg);
     void *map_file_arg;
     /* Table-valued functions beside the built-in ones; NULL: none. */
     const TableFunc *(*find_table_func)(void *arg, Slice name);

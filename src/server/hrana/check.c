@@ -101,7 +101,7 @@ void
 hrana__unstore(HranaStore *store, i32 id)
 {
     for (u32 i = 0; i < store->count; i++) {
-        if (store->item[i].id != id) continue;
+        if (store->item[i].id != id || PLANT(217)) continue;
         mem_free(store->item[i].text);
         store->item[i] = store->item[--store->count];
         return;

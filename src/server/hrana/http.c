@@ -70,17 +70,17 @@ reply_fault(Work *work, int status)
 /* ---- streams ---- */
 
 static bool
-stream_take(Work *work, const HranaBody *body, ServedDb *db, bool read_only)
+stream_take(Work *work, const HranaBody *body, ServedDb *db, SeatRights rights)
 {
     Conn *conn = work->conn;
     if (!body->has_baton) {
         const char *peer = rt_socket_peer_address(conn->socket);
-        work->stream = stream__open(db, read_only, peer, &work->fault);
+        work->stream = stream__open(db, rights, peer, &work->fault);
         if (work->stream != NULL) return true;
         reply_fault(work, 429);
         return false;
     }
-    switch (stream__find(work->server, body->baton, db, read_only, &work->stream)) {
+    switch (stream__find(work->server, body->baton, db, rights, &work->stream)) {
     case BATON_OK: return true;
     case BATON_INVALID: http__reply_text(conn, 400, "Received an invalid baton"); break;
     case BATON_USED:
@@ -103,10 +103,10 @@ stream_drop(Work *work)
 /* A request that breaks the protocol: its client gives the stream up, so its transaction goes now.
  */
 static void
-stream_give_up(Work *work, const HranaBody *body, const ServedDb *db, bool read_only)
+stream_give_up(Work *work, const HranaBody *body, const ServedDb *db, SeatRights rights)
 {
     if (body->has_baton &&
-        stream__find(work->server, body->baton, db, read_only, &work->stream) == BATON_OK)
+        stream__find(work->server, body->baton, db, rights, &work->stream) == BATON_OK)
         stream_drop(work);
 }
 
@@ -255,7 +255,7 @@ pipeline_run(Work *work, HranaBody *body)
 }
 
 void
-hrana__http_pipeline(Conn *conn, ServedDb *db, bool read_only, u32 version, bool is_pb)
+hrana__http_pipeline(Conn *conn, ServedDb *db, SeatRights rights, u32 version, bool is_pb)
 {
     Work work;
     HranaBody body = {0};
@@ -266,9 +266,9 @@ hrana__http_pipeline(Conn *conn, ServedDb *db, bool read_only, u32 version, bool
     for (u32 i = 0; err == OK && i < body.request_count; i++)
         err = hrana__check_request(&body.request[i], version, &work.error);
     if (err != OK) {
-        stream_give_up(&work, &body, db, read_only);
+        stream_give_up(&work, &body, db, rights);
         reply_bad(&work, err);
-    } else if (stream_take(&work, &body, db, read_only)) {
+    } else if (stream_take(&work, &body, db, rights)) {
         pipeline_run(&work, &body);
     }
     work_end(&work);
@@ -356,7 +356,7 @@ cursor_run(Work *work, HranaBatch *batch)
 }
 
 void
-hrana__http_cursor(Conn *conn, ServedDb *db, bool read_only, bool is_pb)
+hrana__http_cursor(Conn *conn, ServedDb *db, SeatRights rights, bool is_pb)
 {
     Work work;
     HranaBody body = {0};
@@ -366,9 +366,9 @@ hrana__http_cursor(Conn *conn, ServedDb *db, bool read_only, bool is_pb)
                     : hrana__json_cursor(bytes, &work.arena, &body, &work.error);
     if (err == OK) err = hrana__check_batch(&body.batch, 3, &work.error);
     if (err != OK) {
-        stream_give_up(&work, &body, db, read_only);
+        stream_give_up(&work, &body, db, rights);
         reply_bad(&work, err);
-    } else if (stream_take(&work, &body, db, read_only)) {
+    } else if (stream_take(&work, &body, db, rights)) {
         err = hrana__resolve_batch(&body.batch, &work.stream->store, &work.arena, &work.error);
         if (err == OK) {
             cursor_run(&work, &body.batch);
@@ -402,7 +402,7 @@ v1_run(Work *work, const HranaStmt *stmt, const HranaBatch *batch)
 }
 
 void
-hrana__http_v1(Conn *conn, ServedDb *db, bool read_only, bool is_batch)
+hrana__http_v1(Conn *conn, ServedDb *db, SeatRights rights, bool is_batch)
 {
     Work work;
     const JsonNode *root = NULL;
@@ -421,7 +421,7 @@ hrana__http_v1(Conn *conn, ServedDb *db, bool read_only, bool is_batch)
     }
     if (err != OK)
         reply_bad(&work, err);
-    else if (stream_take(&work, &body, db, read_only))
+    else if (stream_take(&work, &body, db, rights))
         v1_run(&work, &stmt, is_batch ? &batch : NULL);
     work_end(&work);
 }

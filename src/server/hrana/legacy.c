@@ -185,7 +185,7 @@ statements_run(Conn *conn, Seat *seat, const HranaStmt *stmts, u32 count, Buf *o
 }
 
 void
-hrana__http_legacy(Conn *conn, ServedDb *db, bool read_only)
+hrana__http_legacy(Conn *conn, ServedDb *db, SeatRights rights)
 {
     Arena arena;
     HranaError error = {0};
@@ -206,7 +206,7 @@ hrana__http_legacy(Conn *conn, ServedDb *db, bool read_only)
     Seat *seat = err == OK ? seat__open(db, "http", rt_socket_peer_address(conn->socket)) : NULL;
     if (err == OK && seat == NULL) err = ERR_NOMEM;
     if (err == OK) {
-        seat->read_only = read_only;
+        seat->rights = rights;
         statements_run(conn, seat, stmts, count, &out);
     } else {
         http__reply_error(conn, err == ERR_NOMEM ? 500 : 400, "HRANA_PROTO_ERROR",

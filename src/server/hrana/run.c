@@ -282,7 +282,7 @@ step_run(Seat *seat, const HranaStep *step, u32 at, HranaWriter *writer, Fault *
 {
     HranaMark mark = hrana__mark(writer);
     size_t entry = hrana__pb_begin(writer, 1);
-    hrana__pb_varint(writer, 1, at);
+    if (!PLANT(216)) hrana__pb_varint(writer, 1, at);
     size_t value = hrana__pb_begin(writer, 2);
     if (!hrana__execute(seat, &step->stmt, writer, fault)) {
         hrana__back(writer, mark);

@@ -62,7 +62,7 @@ take_out(StreamTable *table, Stream *stream)
 }
 
 Stream *
-stream__open(ServedDb *db, bool read_only, const char *peer, Fault *fault)
+stream__open(ServedDb *db, SeatRights rights, const char *peer, Fault *fault)
 {
     Server *server = db->server;
     StreamTable *table = server->streams;
@@ -73,7 +73,7 @@ stream__open(ServedDb *db, bool read_only, const char *peer, Fault *fault)
         fault__set(fault, 7, "SQLITE_NOMEM", "out of memory");
         return NULL;
     }
-    stream->seat->read_only = read_only;
+    stream->seat->rights = rights;
     stream->state = STREAM_BUSY;
     rt_random_bytes(&stream->id, sizeof(stream->id));
     rt_mutex_lock(&table->lock);
@@ -121,8 +121,15 @@ baton_read(Slice baton, u8 bytes_out[24])
     return true;
 }
 
+static bool
+same_rights(SeatRights a, SeatRights b)
+{
+    return a.read_only == b.read_only && a.one_database == b.one_database;
+}
+
 BatonResult
-stream__find(Server *server, Slice baton, const ServedDb *db, bool read_only, Stream **stream_out)
+stream__find(Server *server, Slice baton, const ServedDb *db, SeatRights rights,
+             Stream **stream_out)
 {
     StreamTable *table = server->streams;
     u8 bytes[24];
@@ -136,9 +143,12 @@ stream__find(Server *server, Slice baton, const ServedDb *db, bool read_only, St
         if (stream->id != id) continue;
         bool same = auth__same_secret(SLICE(bytes + 8, 16), SLICE(stream->secret, 16)) ||
                     PLANT(201);
-        if (stream->state == STREAM_GONE) {
+        /* The housekeeper closes those that are late; until he comes they are no good either. */
+        bool late = rt_now_ns() >= stream->expires_ns && !PLANT(210);
+        if (stream->state == STREAM_GONE || (stream->state == STREAM_IDLE && late)) {
             result = same ? BATON_EXPIRED : BATON_INVALID;
-        } else if (stream->seat->db != db || stream->seat->read_only != read_only) {
+        } else if ((stream->seat->db != db && !PLANT(213)) ||
+                   !same_rights(stream->seat->rights, rights)) {
             result = BATON_INVALID;
         } else if (!same || stream->state == STREAM_BUSY) {
             result = BATON_USED;

@@ -27,10 +27,10 @@ typedef enum BatonResult { BATON_OK, BATON_INVALID, BATON_USED, BATON_EXPIRED } 
 MUST_CHECK Err stream__init(Server *server);
 void stream__free(Server *server);
 /* A new BUSY stream.  NULL: *fault; name "LIMIT" when there are too many. */
-Stream *stream__open(ServedDb *db, bool read_only, const char *peer, Fault *fault);
+Stream *stream__open(ServedDb *db, SeatRights rights, const char *peer, Fault *fault);
 /* The stream of a baton, BUSY from now on. */
-BatonResult
-stream__find(Server *server, Slice baton, const ServedDb *db, bool read_only, Stream **stream_out);
+BatonResult stream__find(Server *server, Slice baton, const ServedDb *db, SeatRights rights,
+                         Stream **stream_out);
 /* A new baton for the next request. */
 void stream__baton(Stream *stream, char baton_out[BATON_BYTES]);
 /* IDLE: whoever has the baton may come. */

@@ -165,7 +165,7 @@ reply_metrics(Conn *conn)
 }
 
 static void
-answer(Conn *conn, Answer which, ServedDb *db, bool read_only)
+answer(Conn *conn, Answer which, ServedDb *db, SeatRights rights)
 {
     switch (which) {
     case ANSWER_ROOT: http__reply_text(conn, 200, "This is weftd, a SQL server.\n"); return;
@@ -173,14 +173,14 @@ answer(Conn *conn, Answer which, ServedDb *db, bool read_only)
     case ANSWER_HEALTH: http__reply(conn, 200, NULL, SLICE_NONE, NULL); return;
     case ANSWER_VERSION: reply_version(conn); return;
     case ANSWER_METRICS: reply_metrics(conn); return;
-    case ANSWER_DUMP: dump__reply(conn, db, read_only); return;
-    case ANSWER_PIPELINE_2: hrana__http_pipeline(conn, db, read_only, 2, false); return;
-    case ANSWER_PIPELINE_3: hrana__http_pipeline(conn, db, read_only, 3, false); return;
-    case ANSWER_CURSOR: hrana__http_cursor(conn, db, read_only, false); return;
-    case ANSWER_PIPELINE_PB: hrana__http_pipeline(conn, db, read_only, 3, true); return;
-    case ANSWER_CURSOR_PB: hrana__http_cursor(conn, db, read_only, true); return;
-    case ANSWER_EXECUTE_1: hrana__http_v1(conn, db, read_only, false); return;
-    case ANSWER_BATCH_1: hrana__http_v1(conn, db, read_only, true); return;
+    case ANSWER_DUMP: dump__reply(conn, db, rights); return;
+    case ANSWER_PIPELINE_2: hrana__http_pipeline(conn, db, rights, 2, false); return;
+    case ANSWER_PIPELINE_3: hrana__http_pipeline(conn, db, rights, 3, false); return;
+    case ANSWER_CURSOR: hrana__http_cursor(conn, db, rights, false); return;
+    case ANSWER_PIPELINE_PB: hrana__http_pipeline(conn, db, rights, 3, true); return;
+    case ANSWER_CURSOR_PB: hrana__http_cursor(conn, db, rights, true); return;
+    case ANSWER_EXECUTE_1: hrana__http_v1(conn, db, rights, false); return;
+    case ANSWER_BATCH_1: hrana__http_v1(conn, db, rights, true); return;
     case ANSWER_COUNT: break;
     }
     http__reply(conn, 404, NULL, SLICE_NONE, NULL);
@@ -188,23 +188,24 @@ answer(Conn *conn, Answer which, ServedDb *db, bool read_only)
 
 /* Trust first, then the database; NULL: answered. */
 static ServedDb *
-db_judge(Conn *conn, bool *read_only_out)
+db_judge(Conn *conn, SeatRights *rights_out)
 {
     bool given;
     Fault fault = {0};
     Slice value = http__header(conn, HEADER_AUTHORIZATION, &given);
     Trust trust = auth__header(conn->server->auth, given, value);
     Slice name = route__database(conn);
-    *read_only_out = trust.read_only;
+    *rights_out = auth__rights(&trust);
     if (trust.result == AUTH_OK && trust.database[0] != 0 && conn->server->options.dir != NULL &&
-        !is(name, trust.database)) {
+        !PLANT(215) && !is(name, trust.database)) {
         trust.result = AUTH_ELSEWHERE;
         trust.code = "AUTH_JWT_NOT_ALLOWED";
         trust.text = "the token is for another database";
     }
     if (trust.result != AUTH_OK) {
+        int status = trust.result == AUTH_NOMEM ? 500 : trust.result == AUTH_ELSEWHERE ? 403 : 401;
         server__count(conn->server, COUNT_AUTH_FAILED, 1);
-        http__reply_error(conn, trust.result == AUTH_ELSEWHERE ? 403 : 401, trust.code, trust.text);
+        http__reply_error(conn, status, trust.code, trust.text);
         return NULL;
     }
     ServedDb *db = db__find(conn->server, name, &fault);
@@ -225,7 +226,8 @@ http__route(Conn *conn)
 {
     Http *http = conn->http;
     Slice path = local_path(http->path);
-    bool read_only = false, get = http->method == HTTP_GET || http->method == HTTP_HEAD;
+    SeatRights rights = {0};
+    bool get = http->method == HTTP_GET || http->method == HTTP_HEAD;
     if (!origin_judge(conn)) return;
     if (http->method == HTTP_OPTIONS) {
         preflight(conn);
@@ -236,8 +238,8 @@ http__route(Conn *conn)
         return;
     }
     if (is(path, "/") && http->method == HTTP_POST) {
-        ServedDb *db = db_judge(conn, &read_only);
-        if (db != NULL) hrana__http_legacy(conn, db, read_only);
+        ServedDb *db = db_judge(conn, &rights);
+        if (db != NULL) hrana__http_legacy(conn, db, rights);
         return;
     }
     for (size_t i = 0; i < COUNT_OF(routes); i++) {
@@ -247,8 +249,8 @@ http__route(Conn *conn)
                         routes[i].post ? "Allow: POST\r\n" : "Allow: GET, HEAD\r\n");
             return;
         }
-        ServedDb *db = routes[i].open ? NULL : db_judge(conn, &read_only);
-        if (db != NULL || routes[i].open) answer(conn, (Answer)routes[i].answer, db, read_only);
+        ServedDb *db = routes[i].open ? NULL : db_judge(conn, &rights);
+        if (db != NULL || routes[i].open) answer(conn, (Answer)routes[i].answer, db, rights);
         return;
     }
     http__reply(conn, 404, NULL, SLICE_NONE, NULL);

@@ -143,16 +143,21 @@ do_token(Conn *conn, const JsonNode *id, const JsonNode *given)
     Slice text;
     if (!json_get_text(given, &text)) return refuse(conn, id, "QUACK_REQUEST", "token is a string");
     Trust trust = auth__token(conn->server->auth, text);
+    if (trust.result == AUTH_NOMEM) return refuse(conn, id, trust.code, trust.text);
     if (trust.result != AUTH_OK) {
         conn->closing = true;
         server__count(conn->server, COUNT_AUTH_FAILED, 1);
         return refuse(conn, id, "QUACK_AUTH",
                       trust.result == AUTH_EXPIRED ? trust.text : "wrong token");
     }
+    /* What ran before ran with the rights of the former token; what comes has those of this one. */
+    const char *why = quack__why_stays(conn);
+    if (why != NULL) return refuse(conn, id, "QUACK_REQUEST", why);
+    quack__seat_close(conn);
     if (trust.database[0] != 0) memcpy(conn->quack->database, trust.database, DB_NAME_BYTES);
     conn->quack->one_database = trust.database[0] != 0;
     conn->trusted = true;
-    conn->read_only = trust.read_only;
+    conn->rights = auth__rights(&trust);
     return simple_reply(conn, id, "done", 0);
 }
 

@@ -66,7 +66,7 @@ seat_ready(Conn *conn, Fault *fault)
             fault__set(fault, 7, "SQLITE_NOMEM", "out of memory");
             return false;
         }
-        seat->read_only = conn->read_only;
+        seat->rights = conn->rights;
         seat->home = conn->socket;
         seat__begin(seat, conn->socket);
         rt_mutex_lock(&conn->lock);
@@ -442,6 +442,16 @@ quack__script(Conn *conn, const JsonNode *request, const JsonNode *id, const Jso
     return done_reply(&run);
 }
 
+const char *
+quack__why_stays(const Conn *conn)
+{
+    const Seat *seat = conn->seat;
+    if (conn->quack->handle_count > 0) return "close the prepared statements first";
+    if (seat != NULL && seat->engine != NULL && !session_autocommit(seat__session(seat)))
+        return "a transaction is open";
+    return NULL;
+}
+
 Err
 quack__use(Conn *conn, const JsonNode *request, const JsonNode *id, const JsonNode *value)
 {
@@ -454,14 +464,12 @@ quack__use(Conn *conn, const JsonNode *request, const JsonNode *id, const JsonNo
         return refuse(conn, id, 14, "SQLITE_CANTOPEN", "this server has one database only");
     if (quack->one_database && !slice_equal(name, SLICE(quack->database, strlen(quack->database))))
         return refuse(conn, id, 23, "QUACK_AUTH", "the token is for another database");
-    if (quack->handle_count > 0)
-        return refuse(conn, id, 21, "QUACK_REQUEST", "close the prepared statements first");
-    if (conn->seat != NULL && conn->seat->engine != NULL && !session_autocommit(session_of(conn)))
-        return refuse(conn, id, 21, "QUACK_REQUEST", "a transaction is open");
+    const char *why = quack__why_stays(conn);
+    if (why != NULL) return refuse(conn, id, 21, "QUACK_REQUEST", why);
     ServedDb *db = db__find(conn->server, name, &quack->fault);
     if (db == NULL || db__open(db, &quack->fault) != OK)
         return quack__error_reply(conn, id, &quack->fault, -1);
-    quack__seat_close(conn);
+    if (!PLANT(220)) quack__seat_close(conn);
     memset(quack->database, 0, sizeof(quack->database));
     memcpy(quack->database, name.p, name.bytes);
 

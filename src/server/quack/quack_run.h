@@ -47,6 +47,8 @@ bool quack__handle_close(Conn *conn, i64 number);
 bool quack__bind(Conn *conn, Stmt *stmt, const JsonNode *params, Fault *fault);
 /* Append {"row": [...]} with the current row. */
 MUST_CHECK Err quack__row(Conn *conn, Stmt *stmt, const JsonNode *id);
+/* Why the seat cannot be left now; NULL: it can. */
+const char *quack__why_stays(const Conn *conn);
 /* Choose the database; only before the first statement of a session, or outside a transaction. */
 MUST_CHECK Err quack__use(Conn *conn, const JsonNode *request, const JsonNode *id,
                           const JsonNode *value);

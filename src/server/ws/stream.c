@@ -119,6 +119,7 @@ cursor_fetch(WsStream *stream, const WsJob *job)
         err = buf_append(&entries, &length, sizeof(length));
         if (err == OK) err = hrana__cursor_next(&cursor->cursor, &entries, &done);
         length = entries.bytes - mark - sizeof(length);
+        done = done || (PLANT(218) && count == 3);
         if (err == OK && !done) {
             memcpy(entries.p + mark, &length, sizeof(length));
             count++;
@@ -318,7 +319,7 @@ stream_open(Conn *conn, WsJob *job, HranaError *error)
     stream->id = id;
     if (!many) stream->seat = seat__open(ws->db, "hrana ws", rt_socket_peer_address(conn->socket));
     if (stream->seat != NULL) {
-        stream->seat->read_only = ws->read_only;
+        stream->seat->rights = ws->rights;
         stream->seat->home = conn->socket;
     }
     rt_mutex_lock(&ws->lock);

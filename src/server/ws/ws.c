@@ -173,7 +173,7 @@ hello(Conn *conn, const HranaMsg *msg)
     }
     ws->greeted = fault.name == NULL;
     ws->refused = !ws->greeted;
-    ws->read_only = trust.read_only;
+    ws->rights = auth__rights(&trust);
     ws__reply_hello(conn, ws->greeted ? NULL : &fault);
     if (ws->refused) {
         server__count(conn->server, COUNT_AUTH_FAILED, 1);

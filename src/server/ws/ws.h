@@ -62,7 +62,7 @@ struct Ws {
     bool is_pb;
     bool greeted; /* hello_ok was sent. */
     bool refused; /* hello_error was sent. */
-    bool read_only;
+    SeatRights rights;
     ServedDb *db;
     char database[DB_NAME_BYTES];
     HranaStore store;

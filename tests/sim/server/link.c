@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pb.h"
 #include "rt/sim/sim.h"
 #include "rt/time.h"
 
@@ -107,15 +108,51 @@ link_line(Link *link, const JsonNode **root_out)
     return link_parse(link, line, root_out);
 }
 
+/* The code of an error, for those who expect one. */
+static void
+refusal_take(Link *link, const JsonNode *error, const char *member)
+{
+    Slice code = SLICE_NONE;
+    if (!json_get_text(json_member(error, member), &code)) rt_sim_fail("a refusal has no code");
+    snprintf(link->refused, sizeof(link->refused), "%.*s", (int)code.bytes, (const char *)code.p);
+}
+
+/* {"key": value} and its answer; false: over, or refused. */
+static bool
+quack_tell(Link *link, const char *key, const char *value)
+{
+    Buf line = {0};
+    const JsonNode *root;
+    Err err = buf_printf(&line, "{\"%s\":\"%s\"}\n", key, value);
+    bool good = err == OK && link_send(link, buf_slice(&line)) && link_line(link, &root);
+    buf_free(&line);
+    if (!good) return false;
+    const JsonNode *error = json_member(root, "err");
+    if (error != NULL) refusal_take(link, error, "name");
+    if (error == NULL && json_member(root, "done") == NULL) rt_sim_fail("no answer to %s", key);
+    return error == NULL;
+}
+
+bool
+link_use(Link *link, const char *db, bool *refused_out)
+{
+    link->refused[0] = 0;
+    bool good = quack_tell(link, "use", db);
+    *refused_out = link->refused[0] != 0;
+    return good || *refused_out;
+}
+
 static bool
 quack_greet(Link *link)
 {
     const JsonNode *root;
+    const Way *way = &link->way;
     if (!link_send(link, SLICE_LITERAL("\n")) || !link_line(link, &root)) return false;
     /* An error line is a refusal. */
     if (json_member(root, "err") != NULL) return false;
     if (json_member(root, "hello") == NULL) rt_sim_fail("no banner");
-    return true;
+    if (way->token[0] != 0 && !quack_tell(link, "token", way->token)) return false;
+    return way->db == NULL || quack_tell(link, "use", way->db);
 }
 
 /* ---- HTTP ---- */
@@ -179,15 +216,41 @@ chunks_take(Link *link, Buf *body)
     }
 }
 
+/* The lines of a head that say who asks, and for which database. */
+static Err
+way_write(const Link *link, Buf *head)
+{
+    const Way *way = &link->way;
+    bool by_host = way->db != NULL && way->naming == NAMED_BY_HOST;
+    Err err = buf_printf(head, "Host: %s%slocalhost\r\n", by_host ? way->db : "",
+                         by_host ? "." : "");
+    if (err == OK && way->db != NULL && way->naming == NAMED_BY_HEADER)
+        err = buf_printf(head, "x-namespace: %s\r\n", way->db);
+    return err;
+}
+
+/* In front of a path. */
+static const char *
+way_prefix(const Link *link, char text[80])
+{
+    const Way *way = &link->way;
+    text[0] = 0;
+    if (way->db != NULL && way->naming == NAMED_BY_PATH) snprintf(text, 80, "/dev/%s", way->db);
+    return text;
+}
+
 bool
 link_post(Link *link, const char *path, Slice body, u32 *status_out, Slice *body_out)
 {
     Buf text = {0};
     Head head;
+    char prefix[80];
     answer_begin(link);
-    Err err = buf_printf(&text,
-                         "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n", path,
-                         body.bytes);
+    Err err = buf_printf(&text, "POST %s%s HTTP/1.1\r\n", way_prefix(link, prefix), path);
+    if (err == OK) err = way_write(link, &text);
+    if (err == OK && link->way.token[0] != 0)
+        err = buf_printf(&text, "Authorization: Bearer %s\r\n", link->way.token);
+    if (err == OK) err = buf_printf(&text, "Content-Length: %zu\r\n\r\n", body.bytes);
     if (err == OK) err = buf_append(&text, body.p, body.bytes);
     bool good = err == OK && link_send(link, buf_slice(&text)) && head_take(link, &head);
     buf_clear(&text);
@@ -209,10 +272,9 @@ link_post(Link *link, const char *path, Slice body, u32 *status_out, Slice *body
 
 /* ---- WebSocket ---- */
 
-#define OP_TEXT  1u
-#define OP_CLOSE 8u
-#define OP_PING  9u
-#define OP_PONG  10u
+#define OP_TEXT   1u
+#define OP_BINARY 2u
+#define OP_CLOSE  8u
 
 static bool
 frame_send(Link *link, u8 opcode, Slice payload)
@@ -234,7 +296,12 @@ frame_send(Link *link, u8 opcode, Slice payload)
 bool
 link_message_send(Link *link, Slice text)
 {
-    return frame_send(link, OP_TEXT, text);
+    Buf bytes = {0};
+    if (!link->is_pb) return frame_send(link, OP_TEXT, text);
+    bool good = pb_request(PB_CLIENT_MSG, text, &bytes) == OK &&
+                frame_send(link, OP_BINARY, buf_slice(&bytes));
+    buf_free(&bytes);
+    return good;
 }
 
 /* The next frame; its payload stays valid until more is read. */
@@ -261,6 +328,17 @@ frame_take(Link *link, u8 *opcode_out, Slice *payload_out)
     return true;
 }
 
+/* A message of Protobuf. */
+static bool
+binary_parse(Link *link, Slice payload, const JsonNode **root_out)
+{
+    Buf text = {0};
+    bool good = pb_answer(PB_SERVER_MSG, payload, link->steps, &text) == OK &&
+                link_parse(link, buf_slice(&text), root_out);
+    buf_free(&text);
+    return good;
+}
+
 bool
 link_message(Link *link, const JsonNode **root_out)
 {
@@ -269,7 +347,8 @@ link_message(Link *link, const JsonNode **root_out)
     answer_begin(link);
     for (;;) {
         if (!frame_take(link, &opcode, &payload)) return false;
-        if (opcode == OP_TEXT) return link_parse(link, payload, root_out);
+        if (opcode == OP_TEXT && !link->is_pb) return link_parse(link, payload, root_out);
+        if (opcode == OP_BINARY && link->is_pb) return binary_parse(link, payload, root_out);
         if (opcode != OP_CLOSE) rt_sim_fail("a frame that nobody asked for: %u", opcode);
         u32 code = payload.bytes < 2 ? 0 : (u32)payload.p[0] << 8 | payload.p[1];
         /* Going away, or out of memory; anything else blames us. */
@@ -281,35 +360,53 @@ link_message(Link *link, const JsonNode **root_out)
 }
 
 static bool
-ws_greet(Link *link)
+ws_switch(Link *link)
 {
     Head head;
+    char prefix[80];
+    Buf text = {0};
+    link->version = 1 + (u32)rt_sim_draw(3);
+    link->is_pb = link->version == 3 && rt_sim_draw(2) == 0;
+    Err err = buf_printf(&text, "GET %s/ HTTP/1.1\r\n", way_prefix(link, prefix));
+    if (err == OK) err = way_write(link, &text);
+    if (err == OK)
+        err = buf_printf(&text,
+                         "Upgrade: websocket\r\nConnection: Upgrade\r\n"
+                         "Sec-WebSocket-Version: 13\r\n"
+                         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+                         "Sec-WebSocket-Protocol: hrana%u%s\r\n\r\n",
+                         link->version, link->is_pb ? "-protobuf" : "");
+    bool good = err == OK && link_send(link, buf_slice(&text)) && head_take(link, &head);
+    buf_free(&text);
+    return good && head.status == 101; /* Else out of memory. */
+}
+
+static bool
+ws_greet(Link *link)
+{
     const JsonNode *root;
     Slice type;
     Buf text = {0};
-    link->version = 1 + (u32)rt_sim_draw(3);
-    Err err = buf_printf(&text,
-                         "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
-                         "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-                         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-                         "Sec-WebSocket-Protocol: hrana%u\r\n\r\n",
-                         link->version);
-    bool good = err == OK && link_send(link, buf_slice(&text)) && head_take(link, &head);
+    if (!ws_switch(link)) return false;
+    bool has_token = link->way.token[0] != 0;
+    Err err = has_token ? buf_printf(&text, "{\"type\":\"hello\",\"jwt\":\"%s\"}", link->way.token)
+                        : buf_append_text(&text, "{\"type\":\"hello\",\"jwt\":null}");
+    bool good = err == OK && link_message_send(link, buf_slice(&text)) && link_message(link, &root);
     buf_free(&text);
     if (!good) return false;
-    if (head.status != 101) return false; /* Out of memory. */
-    if (!link_message_send(link, SLICE_LITERAL("{\"type\":\"hello\",\"jwt\":null}"))) return false;
-    if (!link_message(link, &root)) return false;
     if (!json_get_text(json_member(root, "type"), &type)) rt_sim_fail("an answer has no type");
-    return slice_equal(type, SLICE_LITERAL("hello_ok"));
+    if (slice_equal(type, SLICE_LITERAL("hello_ok"))) return true;
+    if (!slice_equal(type, SLICE_LITERAL("hello_error"))) rt_sim_fail("no answer to hello");
+    refusal_take(link, json_member(root, "error"), "code");
+    return false;
 }
 
 /* ---- life ---- */
 
 bool
-link_open(Link *link, LinkKind kind, u64 patience_ns)
+link_open(Link *link, LinkKind kind, const Way *way, u64 patience_ns)
 {
-    *link = (Link){.kind = kind, .patience_ns = patience_ns, .version = 3};
+    *link = (Link){.kind = kind, .patience_ns = patience_ns, .version = 3, .way = *way};
     arena_init(&link->arena, NULL);
     Err err = rt_connect(SERVER_ADDRESS, rt_deadline_after(patience_ns), &link->socket, NULL);
     if (err != OK) {
@@ -319,6 +416,7 @@ link_open(Link *link, LinkKind kind, u64 patience_ns)
     if (kind == LINK_QUACK) return quack_greet(link);
     if (kind == LINK_WS) return ws_greet(link);
     link->version = 2 + (u32)rt_sim_draw(2);
+    link->is_pb = link->version == 3 && rt_sim_draw(2) == 0;
     return true;
 }
 

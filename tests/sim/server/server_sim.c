@@ -53,21 +53,27 @@ typedef struct World {
 static Err
 server_begin(World *world, Server **server_out, ErrMsg *msg)
 {
+    const Model *model = &world->model;
     ServerOptions options = {
-        .path = "/app.weft",
-        .create = true,
+        .path = model->has_many ? NULL : "/app.weft",
+        .dir = model->has_many ? "/data" : NULL,
+        .create = model->creates,
+        .token = model->is_guarded ? STATIC_TOKEN : NULL,
+        .jwt_key = model->is_guarded ? keys_public() : NULL,
+        .database_timeout_ns = 2 * RT_NS_PER_S,
         .sync = STORE_SYNC_FULL,
         .listen = {SERVER_ADDRESS},
         .listen_count = 1,
         .held_bytes_max = (u64)8 << 20,
-        .stream_timeout_ns = 3 * RT_NS_PER_S,
+        .stream_timeout_ns = STREAM_TIMEOUT_NS,
         .stale_timeout_ns = RT_NS_PER_S,
         .transaction_timeout_ns = 5 * RT_NS_PER_S,
         .write_timeout_ns = 6 * RT_NS_PER_S,
         .busy_timeout_ns = 4 * RT_NS_PER_S,
     };
     Err err = ERR_OWNED;
-    /* Calls of the crashed process may still be under way. */
+    /* Calls of the crashed process may still be under way; those of a directory are met later. */
+    if (model->has_many && world->must_start && rt_sleep_ns(60 * RT_NS_PER_S) != OK) return err;
     for (u32 tries = 0; tries < 100 && err == ERR_OWNED; tries++) {
         err_clear(msg);
         err = server_start(rt_process(), &options, server_out, msg);
@@ -182,11 +188,26 @@ calm_begin(World *world, u32 number)
     rt_store(&world->model.is_calm, number);
 }
 
+/* Which databases there are, by their files; those of one database are always. */
+static u32
+databases_seen(const World *world)
+{
+    char path[40];
+    u32 seen = 0;
+    for (u32 i = 0; world->model.has_many && i < DATABASES; i++) {
+        snprintf(path, sizeof(path), "/data/%s.weft", work_db_names[i]);
+        seen |= (u32)(rt_sim_disk_size(world->machine, path) > 0) << i;
+    }
+    return seen;
+}
+
 /* One life of the server. */
 static void
 life(World *world, u32 number, u32 faults)
 {
     bool calm = rt_sim_draw(4) == 0;
+    u32 seen = databases_seen(world);
+    world->model.creates = !world->model.has_many || seen == 0 || rt_sim_draw(3) != 0;
     rt_sim_faults(calm ? 0 : faults);
     world->must_start = calm;
     clients_ensure(world);
@@ -202,6 +223,8 @@ life(World *world, u32 number, u32 faults)
         (void)!rt_sleep_ns(20 * RT_NS_PER_MS);
     }
     server_end(world, server);
+    if (!world->model.creates && (databases_seen(world) & ~seen) != 0)
+        rt_sim_fail("a database was made without being allowed to");
 }
 
 /* Everything is well, and must go well. */
@@ -209,6 +232,7 @@ static void
 last_life(World *world, u32 number)
 {
     rt_sim_heal();
+    world->model.creates = true;
     world->must_start = true;
     RtSimProcess *server = rt_sim_start(world->machine, "server", server_main, world);
     calm_begin(world, number);
@@ -233,6 +257,8 @@ driver(void *arg)
     World *world = arg;
     u32 faults = rt_sim_faults_on();
     *world = (World){.machine = rt_sim_host("machine"), .desk = rt_sim_host("desk")};
+    world->model.has_many = rt_sim_draw(2) == 0;
+    world->model.is_guarded = rt_sim_draw(2) == 0;
     u32 lives = 1 + (u32)rt_sim_draw(LIVES_MAX);
     for (u32 i = 1; i <= lives; i++)
         life(world, i, faults);
@@ -245,7 +271,7 @@ driver(void *arg)
 /* Sums over runs; children add to them too. */
 typedef struct Totals {
     u64 seed, failed; /* The seed that runs now. */
-    u64 requests, writes, reads, starts, stops;
+    u64 requests, writes, reads, refusals, starts, stops;
 } Totals;
 static Totals own_totals, *totals = &own_totals;
 
@@ -255,6 +281,7 @@ totals_add(const World *world)
     totals->requests += world->model.requests;
     totals->writes += world->model.writes;
     totals->reads += world->model.reads;
+    totals->refusals += world->model.refusals;
     totals->starts += world->starts;
     totals->stops += world->stops;
 }
@@ -327,12 +354,13 @@ seeds_run(u64 first, u64 end)
         printf("seed %llu: aborted\n", (unsigned long long)totals->seed);
         fflush(stdout);
     }
-    printf("%llu seeds, %llu failed; %llu requests, %llu writes acknowledged, %llu looks at "
-           "everything, %llu starts of the server, %llu orderly stops\n",
-           (unsigned long long)(end - first), (unsigned long long)totals->failed,
-           (unsigned long long)totals->requests, (unsigned long long)totals->writes,
-           (unsigned long long)totals->reads, (unsigned long long)totals->starts,
-           (unsigned long long)totals->stops);
+    printf(
+        "%llu seeds, %llu failed; %llu requests, %llu writes acknowledged, %llu looks at "
+        "everything, %llu strangers turned away, %llu starts of the server, %llu orderly stops\n",
+        (unsigned long long)(end - first), (unsigned long long)totals->failed,
+        (unsigned long long)totals->requests, (unsigned long long)totals->writes,
+        (unsigned long long)totals->reads, (unsigned long long)totals->refusals,
+        (unsigned long long)totals->starts, (unsigned long long)totals->stops);
     return totals->failed == 0 ? 0 : 1;
 }
 
@@ -392,6 +420,18 @@ static const struct {
     {207, "answers are sent twice"},
     {208, "a condition of a batch is always true"},
     {209, "statements of a transaction that was taken away run by themselves"},
+    {210, "an expired baton is good until the housekeeper comes"},
+    {211, "ATTACH reaches databases that the token is not for"},
+    {212, "the directory of the databases is not synced into its own"},
+    {213, "a baton is good for every database"},
+    {214, "an expired token is good"},
+    {215, "a token is good for every database over HTTP"},
+    {216, "results of a batch in Protobuf have no number"},
+    {217, "a stored text stays when its number is used again"},
+    {218, "a cursor on a WebSocket ends after its fourth entry"},
+    {219, "databases are made without being allowed to"},
+    {220, "use keeps the place at the former database"},
+    {221, "a read-only token may write"},
 };
 
 static int
@@ -453,6 +493,7 @@ by_hand(int argc, char **argv)
 int
 main(int argc, char **argv)
 {
+    keys_init();
     const char *seed = getenv("WEFT_SEED"); /* make sim SEED=N */
     if (seed != NULL) {
         RtSimReport report;

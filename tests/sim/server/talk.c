@@ -1,133 +1,14 @@
 /*
  * talk.c -- requests and answers as JSON of the three protocols.
  */
-#include "talk.h"
+#include "talk__json.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "pb.h"
 #include "rt/sim/sim.h"
 #include "rt/time.h"
-
-/* ---- requests ---- */
-
-static void
-tag_next(Talk *talk, char tag[TAG_BYTES])
-{
-    snprintf(tag, TAG_BYTES, "c%u-%llu", talk->who, (unsigned long long)++*talk->serial);
-}
-
-static void
-arg_text(JsonWriter *json, bool is_hrana, const char *text)
-{
-    if (!is_hrana) {
-        json_write_string(json, text);
-        return;
-    }
-    json_begin_object(json);
-    json_key(json, "type");
-    json_write_string(json, "text");
-    json_key(json, "value");
-    json_write_string(json, text);
-    json_end_object(json);
-}
-
-static void
-arg_number(JsonWriter *json, bool is_hrana, i64 number)
-{
-    char digits[24];
-    if (!is_hrana) {
-        json_write_int(json, number);
-        return;
-    }
-    snprintf(digits, sizeof(digits), "%lld", (long long)number);
-    json_begin_object(json);
-    json_key(json, "type");
-    json_write_string(json, "integer");
-    json_key(json, "value");
-    json_write_string(json, digits);
-    json_end_object(json);
-}
-
-static void
-args_write(JsonWriter *json, bool is_hrana, const Ask *ask, const char *tag)
-{
-    json_begin_array(json);
-    if (ask->count > 0 || strchr(ask->sql, '?') != NULL) arg_text(json, is_hrana, tag);
-    for (u32 i = 0; i < ask->count; i++)
-        arg_number(json, is_hrana, ask->arg[i]);
-    if (ask->pair != NULL) arg_text(json, is_hrana, ask->pair);
-    json_end_array(json);
-}
-
-static void
-stmt_write(JsonWriter *json, const Ask *ask, const char *tag)
-{
-    json_begin_object(json);
-    json_key(json, "sql");
-    json_write_string(json, ask->sql);
-    json_key(json, "args");
-    args_write(json, true, ask, tag);
-    json_key(json, "want_rows");
-    json_write_bool(json, true);
-    json_end_object(json);
-}
-
-/* ---- answers ---- */
-
-static void
-code_take(Answer *answer, const JsonNode *error, const char *member)
-{
-    Slice code;
-    *answer = (Answer){0};
-    if (!json_get_text(json_member(error, member), &code)) rt_sim_fail("an error has no code");
-    snprintf(answer->code, sizeof(answer->code), "%.*s", (int)code.bytes, (const char *)code.p);
-}
-
-static bool
-cell_number(const JsonNode *cell, bool is_hrana, i64 *number_out)
-{
-    Slice text;
-    if (!is_hrana) return json_get_int(cell, number_out);
-    if (!json_get_text(json_member(cell, "value"), &text)) return false;
-    char digits[24] = {0};
-    memcpy(digits, text.p, MIN_OF(text.bytes, sizeof(digits) - 1));
-    long long number;
-    if (sscanf(digits, "%lld", &number) != 1) return false;
-    *number_out = number;
-    return true;
-}
-
-/* A row: the tag of its own request, then numbers. */
-static void
-row_take(Answer *answer, const JsonNode *row, bool is_hrana, const char *tag)
-{
-    Slice text;
-    const JsonNode *cell = row->type == JSON_ARRAY ? row->u.first : NULL;
-    const JsonNode *first = is_hrana ? json_member(cell, "value") : cell;
-    if (!json_get_text(first, &text) || !slice_equal(text, SLICE(tag, strlen(tag))))
-        rt_sim_fail("an answer of another request: wanted %s, got %.*s", tag, (int)text.bytes,
-                    (const char *)text.p);
-    if (answer->rows == ROWS_MAX) rt_sim_fail("too many rows");
-    u32 column = 0;
-    for (cell = cell->next; cell != NULL; cell = cell->next) {
-        if (column == COLS_MAX || !cell_number(cell, is_hrana, &answer->cell[answer->rows][column]))
-            rt_sim_fail("a strange value for %s", tag);
-        column++;
-    }
-    answer->rows++;
-}
-
-/* A StmtResult. */
-static void
-result_take(Answer *answer, const JsonNode *result, const char *tag)
-{
-    const JsonNode *rows = json_member(result, "rows");
-    *answer = (Answer){.good = true};
-    if (rows == NULL || rows->type != JSON_ARRAY) rt_sim_fail("a result has no rows");
-    for (const JsonNode *row = rows->u.first; row != NULL; row = row->next)
-        row_take(answer, row, true, tag);
-}
 
 /* ---- Quack ---- */
 
@@ -143,7 +24,7 @@ quack_send(Talk *talk, const Ask *ask, const char *tag)
     json_key(&json, "q");
     json_write_string(&json, ask->sql);
     json_key(&json, "params");
-    args_write(&json, false, ask, tag);
+    talk__args_write(&json, false, ask, tag);
     json_end_object(&json);
     bool good = json_writer_done(&json) == OK && buf_append_byte(&text, '\n') == OK &&
                 link_send(&talk->link, buf_slice(&text));
@@ -162,7 +43,7 @@ quack_wait(Talk *talk, const char *tag, Answer *answer)
         const JsonNode *error = json_member(line, "err");
         if (!json_get_text(json_member(line, "id"), &id)) {
             if (error == NULL) rt_sim_fail("a line of nobody's");
-            code_take(answer, error, "name"); /* The connection's, not the request's. */
+            talk__code_take(answer, error, "name"); /* The connection's, not the request's. */
             if (strcmp(answer->code, "QUACK_LIMIT") != 0 && strcmp(answer->code, "QUACK_IDLE") != 0)
                 rt_sim_fail("the connection is blamed: %s", answer->code);
             return false;
@@ -171,13 +52,13 @@ quack_wait(Talk *talk, const char *tag, Answer *answer)
             rt_sim_fail("the line of another request: wanted %s, got %.*s", tag, (int)id.bytes,
                         (const char *)id.p);
         if (error != NULL) {
-            code_take(answer, error, "name");
+            talk__code_take(answer, error, "name");
             return true;
         }
         answer->good = json_member(line, "done") != NULL;
         if (answer->good) return true;
         row = json_member(line, "row");
-        if (row != NULL) row_take(answer, row, false, tag);
+        if (row != NULL) talk__row_take(answer, row, false, tag);
     }
 }
 
@@ -187,7 +68,7 @@ talk_pipeline(Talk *talk, const Ask *asks, u32 count, Answer *answers)
     char tags[8][TAG_BYTES];
     ASSERT(count <= COUNT_OF(tags));
     for (u32 i = 0; i < count; i++) {
-        tag_next(talk, tags[i]);
+        talk__tag_next(talk, tags[i]);
         if (!quack_send(talk, &asks[i], tags[i])) return false;
     }
     for (u32 i = 0; i < count; i++)
@@ -201,7 +82,7 @@ talk_script(Talk *talk, const char *sql, Answer *answer)
     char tag[TAG_BYTES];
     Buf text = {0};
     JsonWriter json;
-    tag_next(talk, tag);
+    talk__tag_next(talk, tag);
     json_writer_init(&json, &text);
     json_begin_object(&json);
     json_key(&json, "id");
@@ -241,35 +122,76 @@ pipeline_begin(Talk *talk, JsonWriter *json, Buf *text)
         json_write_null(json);
 }
 
+/* Whoever is not let in is told why. */
+static void
+refusal_take(Link *link, Slice body)
+{
+    const JsonNode *root;
+    Slice code = SLICE_LITERAL("?");
+    if (!link_parse(link, body, &root)) return;
+    if (!json_get_text(json_member(root, "code"), &code)) rt_sim_fail("a refusal has no code");
+    snprintf(link->refused, sizeof(link->refused), "%.*s", (int)code.bytes, (const char *)code.p);
+}
+
 /* What is not 200 ends the stream; a bad request is our own mistake, unless the stream expired. */
 static bool
-status_good(Talk *talk, u32 status, Slice body)
+status_good(Talk *talk, u32 status, Slice body, bool uses_stored)
 {
     bool had_baton = talk->link.baton[0] != 0;
     if (status == 200) return true;
     talk->link.baton[0] = 0;
-    if (status >= 500 || status == 429 || status == 408 || (status == 400 && had_baton))
+    if (status == 401 || status == 403 || status == 404) {
+        refusal_take(&talk->link, body);
         return false;
+    }
+    /* Storing a text may fail, and then it is not known. */
+    bool excused = had_baton || (uses_stored && !talk->is_calm);
+    if (status >= 500 || status == 429 || status == 408 || (status == 400 && excused)) return false;
     rt_sim_fail("HTTP status %u: %.*s", status, (int)MIN_OF(body.bytes, (size_t)100),
                 (const char *)body.p);
 }
 
-/* Send the requests, read the answer, give out its results. */
+/* POST a JSON text, in Protobuf where that is spoken.  *body_out is as it came. */
 static bool
-pipeline_end(Talk *talk, JsonWriter *json, Buf *text, const JsonNode **results_out)
+post(Talk *talk, PbWhat what, Buf *text, bool uses_stored, Slice *body_out)
 {
     u32 status;
+    Link *link = &talk->link;
+    Buf bytes = {0};
+    char path[40];
+    snprintf(path, sizeof(path), "/v%u%s/%s", link->version, link->is_pb ? "-protobuf" : "",
+             what == PB_CURSOR ? "cursor" : "pipeline");
+    bool good = !link->is_pb || pb_request(what, buf_slice(text), &bytes) == OK;
+    good = good && link_post(link, path, buf_slice(link->is_pb ? &bytes : text), &status, body_out);
+    buf_free(&bytes);
+    return good && status_good(talk, status, *body_out, uses_stored);
+}
+
+/* A message of an answer: JSON, or Protobuf. */
+static bool
+message_parse(Link *link, PbAnswer what, Slice bytes, const JsonNode **root_out)
+{
+    Buf text = {0};
+    if (!link->is_pb) return link_parse(link, bytes, root_out);
+    bool good = pb_answer(what, bytes, link->steps, &text) == OK &&
+                link_parse(link, buf_slice(&text), root_out);
+    buf_free(&text);
+    return good;
+}
+
+/* Send the requests, read the answer, give out its results. */
+static bool
+pipeline_end(Talk *talk, JsonWriter *json, Buf *text, bool uses_stored,
+             const JsonNode **results_out)
+{
     Slice body;
     const JsonNode *root;
     Link *link = &talk->link;
     json_end_array(json);
     json_end_object(json);
-    const char *path = link->version == 2 ? "/v2/pipeline" : "/v3/pipeline";
-    bool good = json_writer_done(json) == OK &&
-                link_post(link, path, buf_slice(text), &status, &body);
+    bool good = json_writer_done(json) == OK && post(talk, PB_PIPELINE, text, uses_stored, &body);
     buf_free(text);
-    if (!good || !status_good(talk, status, body)) return false;
-    if (!link_parse(link, body, &root)) return false;
+    if (!good || !message_parse(link, PB_PIPELINE_RESP, body, &root)) return false;
     baton_take(link, root);
     const JsonNode *results = json_member(root, "results");
     if (results == NULL || results->type != JSON_ARRAY) rt_sim_fail("no results");
@@ -277,23 +199,18 @@ pipeline_end(Talk *talk, JsonWriter *json, Buf *text, const JsonNode **results_o
     return true;
 }
 
-static void
-request_write(JsonWriter *json, const char *type)
-{
-    json_begin_object(json);
-    json_key(json, "type");
-    json_write_string(json, type);
-}
-
-/* The response inside the first result, or its error. */
+/* The response inside result number `at`, or its error. */
 static const JsonNode *
-response_of(const JsonNode *results, u32 wanted, const char *type, Answer *answer)
+response_of(const JsonNode *results, u32 at, u32 wanted, const char *type, Answer *answer)
 {
     Slice text;
     if (results->count != wanted) rt_sim_fail("%u results of %u requests", results->count, wanted);
-    const JsonNode *first = results->u.first, *error = json_member(first, "error");
+    const JsonNode *first = results->u.first;
+    while (at-- > 0)
+        first = first->next;
+    const JsonNode *error = json_member(first, "error");
     if (error != NULL) {
-        code_take(answer, error, "code");
+        talk__code_take(answer, error, "code");
         return NULL;
     }
     const JsonNode *response = json_member(first, "response");
@@ -303,6 +220,20 @@ response_of(const JsonNode *results, u32 wanted, const char *type, Answer *answe
     return json_member(response, "result");
 }
 
+/* ---- stored texts ---- */
+
+/* Store it, unless it is there; another text of that number gives way. */
+static bool
+http_store(Talk *talk, JsonWriter *json, i32 number, const char *sql)
+{
+    if (number < 0 || talk->stored[number] == sql) return false;
+    talk__request_write(json, "store_sql");
+    talk__store_write(json, number, sql);
+    json_end_object(json);
+    talk->stored[number] = sql;
+    return true;
+}
+
 static bool
 http_ask(Talk *talk, const Ask *ask, Answer *answer)
 {
@@ -310,21 +241,25 @@ http_ask(Talk *talk, const Ask *ask, Answer *answer)
     Buf text = {0};
     JsonWriter json;
     const JsonNode *results;
-    tag_next(talk, tag);
+    talk__tag_next(talk, tag);
+    if (talk->link.baton[0] == 0) memset(talk->stored, 0, sizeof(talk->stored));
     pipeline_begin(talk, &json, &text);
     json_key(&json, "requests");
     json_begin_array(&json);
-    request_write(&json, "execute");
+    i32 number = talk__stored_draw(talk);
+    u32 before = http_store(talk, &json, number, ask->sql);
+    talk__request_write(&json, "execute");
     json_key(&json, "stmt");
-    stmt_write(&json, ask, tag);
+    talk__stmt_write(&json, ask, tag, number);
     json_end_object(&json);
     if (!talk->stays) {
-        request_write(&json, "close");
+        talk__request_write(&json, "close");
         json_end_object(&json);
     }
-    if (!pipeline_end(talk, &json, &text, &results)) return false;
-    const JsonNode *result = response_of(results, talk->stays ? 1 : 2, "execute", answer);
-    if (result != NULL) result_take(answer, result, tag);
+    if (!pipeline_end(talk, &json, &text, number >= 0, &results)) return false;
+    const JsonNode *result = response_of(results, before, before + (talk->stays ? 1 : 2), "execute",
+                                         answer);
+    if (result != NULL) talk__result_take(answer, result, tag);
     return true;
 }
 
@@ -339,23 +274,30 @@ talk_bad_baton(Talk *talk, const char *baton)
                 link_post(&talk->link, "/v2/pipeline", buf_slice(&text), &status, &answer);
     buf_free(&text);
     if (!good) return false;
-    if (status < 400) rt_sim_fail("a bad baton was taken");
+    if (status < 400) rt_sim_fail("client %u: a bad baton was taken: %s", talk->who, baton);
     return status == 400;
 }
 
-static void
-entry_take(const JsonNode *entry, const char *tag, Answer *answer)
+/* The next message of a cursor's body: a line, or one behind its length. */
+static Slice
+entry_next(const Link *link, Slice *body)
 {
-    Slice type;
-    if (!json_get_text(json_member(entry, "type"), &type)) rt_sim_fail("an entry has no type");
-    if (slice_equal(type, SLICE_LITERAL("row")))
-        row_take(answer, json_member(entry, "row"), true, tag);
-    if (slice_equal(type, SLICE_LITERAL("step_end"))) answer->good = true;
-    if (slice_equal(type, SLICE_LITERAL("step_error")) || slice_equal(type, SLICE_LITERAL("error")))
-        code_take(answer, json_member(entry, "error"), "code");
+    u64 bytes = 0;
+    size_t end = 0;
+    if (link->is_pb) {
+        if (!pb_varint_take(body, &bytes) || bytes > body->bytes) rt_sim_fail("half an entry");
+    } else {
+        const u8 *newline = memchr(body->p, '\n', body->bytes);
+        if (newline == NULL) rt_sim_fail("the last line has no end");
+        bytes = (u64)(newline - body->p);
+        end = 1;
+    }
+    Slice entry = SLICE(body->p, bytes);
+    *body = SLICE(body->p + bytes + end, body->bytes - bytes - end);
+    return entry;
 }
 
-/* The lines of a cursor's body. */
+/* The body of a cursor. */
 static bool
 entries_take(Talk *talk, Slice body, const char *tag, Answer *answer)
 {
@@ -363,118 +305,34 @@ entries_take(Talk *talk, Slice body, const char *tag, Answer *answer)
     *answer = (Answer){0};
     while (body.bytes > 0) {
         const JsonNode *entry;
-        const u8 *end = memchr(body.p, '\n', body.bytes);
-        if (end == NULL) rt_sim_fail("the last line has no end");
-        size_t bytes = (size_t)(end - body.p);
-        if (!link_parse(&talk->link, SLICE(body.p, bytes), &entry)) return false;
-        body = SLICE(body.p + bytes + 1, body.bytes - bytes - 1);
+        Slice bytes = entry_next(&talk->link, &body);
+        PbAnswer what = first ? PB_CURSOR_RESP : PB_CURSOR_ENTRY;
+        if (!message_parse(&talk->link, what, bytes, &entry)) return false;
         if (first)
             baton_take(&talk->link, entry);
         else
-            entry_take(entry, tag, answer);
+            talk__entry_take(entry, tag, answer);
         first = false;
     }
     if (!answer->good && answer->code[0] == 0) rt_sim_fail("a cursor's step has no end");
     return true;
 }
 
-bool
-talk_cursor(Talk *talk, const Ask *ask, Answer *answer)
+static bool
+http_cursor(Talk *talk, const Ask *ask, const char *tag, Answer *answer)
 {
-    u32 status;
-    char tag[TAG_BYTES];
     Slice body;
     Buf text = {0};
     JsonWriter json;
-    tag_next(talk, tag);
     pipeline_begin(talk, &json, &text);
-    json_key(&json, "batch");
-    json_begin_object(&json);
-    json_key(&json, "steps");
-    json_begin_array(&json);
-    json_begin_object(&json);
-    json_key(&json, "stmt");
-    stmt_write(&json, ask, tag);
+    talk__steps_of_one(&json, ask, tag);
     json_end_object(&json);
-    json_end_array(&json);
-    json_end_object(&json);
-    json_end_object(&json);
-    bool good = json_writer_done(&json) == OK &&
-                link_post(&talk->link, "/v3/cursor", buf_slice(&text), &status, &body);
+    bool good = json_writer_done(&json) == OK && post(talk, PB_CURSOR, &text, false, &body);
     buf_free(&text);
-    return good && status_good(talk, status, body) && entries_take(talk, body, tag, answer);
+    return good && entries_take(talk, body, tag, answer);
 }
 
 /* ---- batches ---- */
-
-static void
-step_write(JsonWriter *json, const Ask *ask, const char *tag, i64 after, bool negated)
-{
-    json_begin_object(json);
-    if (after >= 0) {
-        json_key(json, "condition");
-        json_begin_object(json);
-        json_key(json, "type");
-        json_write_string(json, negated ? "not" : "ok");
-        if (negated) {
-            json_key(json, "cond");
-            request_write(json, "ok");
-        }
-        json_key(json, "step");
-        json_write_int(json, after);
-        if (negated) json_end_object(json);
-        json_end_object(json);
-    }
-    json_key(json, "stmt");
-    stmt_write(json, ask, tag);
-    json_end_object(json);
-}
-
-/* BEGIN, statements, COMMIT if all went well, ROLLBACK if the COMMIT did not. */
-static void
-batch_write(JsonWriter *json, const Ask *asks, u32 count, const char *tag)
-{
-    const Ask begin = {.sql = "BEGIN IMMEDIATE"}, commit = {.sql = "COMMIT"},
-              rollback = {.sql = "ROLLBACK"};
-    json_key(json, "batch");
-    json_begin_object(json);
-    json_key(json, "steps");
-    json_begin_array(json);
-    step_write(json, &begin, tag, -1, false);
-    for (u32 i = 0; i < count; i++)
-        step_write(json, &asks[i], tag, i, false);
-    step_write(json, &commit, tag, count, false);
-    step_write(json, &rollback, tag, (i64)count + 1, true);
-    json_end_array(json);
-    json_end_object(json);
-}
-
-static const JsonNode *
-item(const JsonNode *array, u32 index)
-{
-    const JsonNode *at = array != NULL && array->type == JSON_ARRAY ? array->u.first : NULL;
-    while (at != NULL && index-- > 0)
-        at = at->next;
-    if (at == NULL) rt_sim_fail("a batch result is short");
-    return at;
-}
-
-/* The COMMIT's fate; every statement before it must have been itself. */
-static void
-batch_take(const JsonNode *result, u32 count, const char *tag, Answer *answer)
-{
-    const JsonNode *results = json_member(result, "step_results");
-    const JsonNode *errors = json_member(result, "step_errors");
-    if (results == NULL || results->count != count + 3) rt_sim_fail("a batch has other steps");
-    for (u32 i = 0; i <= count + 1; i++) {
-        if (!json_is_null(item(errors, i))) {
-            code_take(answer, item(errors, i), "code");
-            return;
-        }
-        if (json_is_null(item(results, i))) rt_sim_fail("a step of a batch was left out");
-        result_take(answer, item(results, i), tag);
-    }
-}
 
 static bool
 http_batch(Talk *talk, const Ask *asks, u32 count, const char *tag, Answer *answer)
@@ -485,104 +343,15 @@ http_batch(Talk *talk, const Ask *asks, u32 count, const char *tag, Answer *answ
     pipeline_begin(talk, &json, &text);
     json_key(&json, "requests");
     json_begin_array(&json);
-    request_write(&json, "batch");
-    batch_write(&json, asks, count, tag);
+    talk__request_write(&json, "batch");
+    talk__batch_write(&json, asks, count, tag);
     json_end_object(&json);
-    request_write(&json, "close");
+    talk__request_write(&json, "close");
     json_end_object(&json);
-    if (!pipeline_end(talk, &json, &text, &results)) return false;
-    const JsonNode *result = response_of(results, 2, "batch", answer);
-    if (result != NULL) batch_take(result, count, tag, answer);
-    return true;
-}
-
-/* ---- WebSocket ---- */
-
-static void
-ws_begin(Talk *talk, u32 lane, JsonWriter *json, Buf *text, const char *type)
-{
-    /* Every lane counts for itself, and ids are used again at once, as clients do. */
-    talk->lane[lane].request = 1 + lane * 1000 + (talk->next_request++ % 3);
-    json_writer_init(json, text);
-    request_write(json, "request");
-    json_key(json, "request_id");
-    json_write_int(json, talk->lane[lane].request);
-    json_key(json, "request");
-    request_write(json, type);
-    json_key(json, "stream_id");
-    json_write_int(json, lane);
-}
-
-static bool
-ws_end(Talk *talk, JsonWriter *json, Buf *text)
-{
-    json_end_object(json);
-    json_end_object(json);
-    bool good = json_writer_done(json) == OK && link_message_send(&talk->link, buf_slice(text));
-    buf_free(text);
-    return good;
-}
-
-/* A message: the answer of some lane. */
-static bool
-ws_take(Talk *talk, const JsonNode **response_out, Lane **lane_out)
-{
-    const JsonNode *root;
-    i64 id;
-    if (!link_message(&talk->link, &root)) return false;
-    if (!json_get_int(json_member(root, "request_id"), &id)) rt_sim_fail("an answer of nobody's");
-    for (u32 i = 0; i < LANES; i++) {
-        Lane *lane = &talk->lane[i];
-        if (lane->request != id) continue;
-        const JsonNode *error = json_member(root, "error");
-        lane->request = 0;
-        *lane_out = lane;
-        *response_out = json_member(root, "response");
-        lane->answer = (Answer){.good = error == NULL};
-        if (error != NULL) code_take(&lane->answer, error, "code");
-        return true;
-    }
-    rt_sim_fail("an answer that nobody waits for: %lld", (long long)id);
-}
-
-/* Until the lane has its answer; the others' are kept. */
-static bool
-ws_wait(Talk *talk, u32 lane)
-{
-    while (talk->lane[lane].request != 0) {
-        Lane *which;
-        const JsonNode *response;
-        if (!ws_take(talk, &response, &which)) return false;
-        if (which->answer.good && which->wants_rows)
-            result_take(&which->answer, json_member(response, "result"), which->tag);
-    }
-    return true;
-}
-
-static bool
-ws_lane_open(Talk *talk, u32 lane)
-{
-    Buf text = {0};
-    JsonWriter json;
-    ws_begin(talk, lane, &json, &text, "open_stream");
-    talk->lane[lane].wants_rows = false;
-    if (!ws_end(talk, &json, &text) || !ws_wait(talk, lane)) return false;
-    talk->lane[lane].is_open = talk->lane[lane].answer.good;
-    return talk->lane[lane].is_open;
-}
-
-static bool
-ws_batch(Talk *talk, u32 lane, const Ask *asks, u32 count, const char *tag, Answer *answer)
-{
-    Buf text = {0};
-    JsonWriter json;
-    Lane *which;
-    const JsonNode *response;
-    ws_begin(talk, lane, &json, &text, "batch");
-    batch_write(&json, asks, count, tag);
-    if (!ws_end(talk, &json, &text) || !ws_take(talk, &response, &which)) return false;
-    *answer = which->answer;
-    if (answer->good) batch_take(json_member(response, "result"), count, tag, answer);
+    talk->link.steps = count + 3;
+    if (!pipeline_end(talk, &json, &text, false, &results)) return false;
+    const JsonNode *result = response_of(results, 0, 2, "batch", answer);
+    if (result != NULL) talk__batch_take(result, count, tag, answer);
     return true;
 }
 
@@ -591,23 +360,14 @@ ws_batch(Talk *talk, u32 lane, const Ask *asks, u32 count, const char *tag, Answ
 bool
 talk_send(Talk *talk, u32 lane, const Ask *ask)
 {
-    Buf text = {0};
-    JsonWriter json;
-    Lane *to = &talk->lane[lane];
-    ASSERT(talk->link.kind == LINK_WS && to->request == 0);
-    if (!to->is_open && !ws_lane_open(talk, lane)) return false;
-    tag_next(talk, to->tag);
-    ws_begin(talk, lane, &json, &text, "execute");
-    to->wants_rows = true;
-    json_key(&json, "stmt");
-    stmt_write(&json, ask, to->tag);
-    return ws_end(talk, &json, &text);
+    ASSERT(talk->link.kind == LINK_WS);
+    return talk__ws_send(talk, lane, ask);
 }
 
 bool
 talk_wait(Talk *talk, u32 lane, Answer *answer)
 {
-    if (!ws_wait(talk, lane)) return false;
+    if (!talk__ws_wait(talk, lane)) return false;
     *answer = talk->lane[lane].answer;
     return true;
 }
@@ -624,19 +384,28 @@ bool
 talk_batch(Talk *talk, u32 lane, const Ask *asks, u32 count, Answer *answer)
 {
     char tag[TAG_BYTES];
-    tag_next(talk, tag);
+    talk__tag_next(talk, tag);
     if (talk->link.kind == LINK_HTTP) return http_batch(talk, asks, count, tag, answer);
-    if (!talk->lane[lane].is_open && !ws_lane_open(talk, lane)) return false;
-    return ws_batch(talk, lane, asks, count, tag, answer);
+    return talk__ws_batch(talk, lane, asks, count, tag, answer);
 }
 
 bool
-talk_open(Talk *talk, LinkKind kind, u64 patience_ns)
+talk_cursor(Talk *talk, u32 lane, const Ask *ask, Answer *answer)
 {
-    for (u32 i = 0; i < LANES; i++)
+    char tag[TAG_BYTES];
+    talk__tag_next(talk, tag);
+    if (talk->link.kind == LINK_HTTP) return http_cursor(talk, ask, tag, answer);
+    return talk__ws_cursor(talk, lane, ask, tag, answer);
+}
+
+bool
+talk_open(Talk *talk, LinkKind kind, const Way *way, u64 patience_ns)
+{
+    for (u32 i = 0; i <= LANES; i++)
         talk->lane[i] = (Lane){0};
+    memset(talk->stored, 0, sizeof(talk->stored));
     talk->stays = false;
-    return link_open(&talk->link, kind, patience_ns);
+    return link_open(&talk->link, kind, way, patience_ns);
 }
 
 void

@@ -14,6 +14,7 @@
 #define ROWS_MAX  16u
 #define LANES     3u /* Streams of a WebSocket; the other protocols have one. */
 #define TAG_BYTES 32u
+#define STORED    3u /* Ids of stored texts: few, so that they are used again and again. */
 
 typedef struct Ask {
     const char *sql; /* Its first parameter is the tag, as is its first result column. */
@@ -33,7 +34,7 @@ typedef struct Lane {
     i64 request; /* Its id on a WebSocket; 0: nothing is under way. */
     char tag[TAG_BYTES];
     Answer answer;
-    bool is_open, wants_rows;
+    bool is_open;
 } Lane;
 
 typedef struct Talk {
@@ -41,12 +42,14 @@ typedef struct Talk {
     u32 who;
     u64 *serial; /* Outlives a crash of the clients, so that tags stay unique. */
     i64 next_request;
-    Lane lane[LANES];
-    bool stays; /* HTTP: the stream is to stay open after the request. */
+    Lane lane[LANES + 1];       /* The last: requests of the whole socket. */
+    bool stays;                 /* HTTP: the stream is to stay open after the request. */
+    bool is_calm;               /* No request fails: the next may be sent before it is answered. */
+    const char *stored[STORED]; /* What the server keeps of the stream or socket. */
 } Talk;
 
 /* False, here and below: the connection is over, and what was under way may have happened. */
-MUST_CHECK bool talk_open(Talk *talk, LinkKind kind, u64 patience_ns);
+MUST_CHECK bool talk_open(Talk *talk, LinkKind kind, const Way *way, u64 patience_ns);
 void talk_close(Talk *talk);
 /* One statement and its answer. */
 MUST_CHECK bool talk_ask(Talk *talk, u32 lane, const Ask *ask, Answer *answer);
@@ -57,8 +60,8 @@ MUST_CHECK bool talk_wait(Talk *talk, u32 lane, Answer *answer);
 MUST_CHECK bool talk_pipeline(Talk *talk, const Ask *asks, u32 count, Answer *answers);
 /* Hrana: BEGIN, the statements, COMMIT, or ROLLBACK, in one batch.  *answer: of the COMMIT. */
 MUST_CHECK bool talk_batch(Talk *talk, u32 lane, const Ask *asks, u32 count, Answer *answer);
-/* HTTP: one statement as a cursor. */
-MUST_CHECK bool talk_cursor(Talk *talk, const Ask *ask, Answer *answer);
+/* Hrana 3: one statement as a cursor. */
+MUST_CHECK bool talk_cursor(Talk *talk, u32 lane, const Ask *ask, Answer *answer);
 /* Quack: several statements as a text; the answer has no rows. */
 MUST_CHECK bool talk_script(Talk *talk, const char *sql, Answer *answer);
 /* HTTP: a baton that is no longer, or never was, good must be refused. */
