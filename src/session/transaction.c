@@ -482,10 +482,11 @@ session__places(Session *session, StoreMark *place_out)
 void
 session__drop_marks(Session *session)
 {
-    const Savepoint *last = session->savepoint + session->savepoint_count - 1;
+    const Savepoint *last = NULL;
+    if (session->savepoint_count > 0) last = &session->savepoint[session->savepoint_count - 1];
     for (u32 i = 0; i < session->db_count; i++) {
         StoreTxn *txn = session->db[i].txn;
-        StoreMark keep = session->savepoint_count == 0 ? 0 : last->mark[i];
+        StoreMark keep = last == NULL ? 0 : last->mark[i];
         if (txn != NULL) store_txn_drop_marks(txn, keep);
     }
 }

@@ -188,17 +188,32 @@ calm_begin(World *world, u32 number)
     rt_store(&world->model.is_calm, number);
 }
 
-/* Which databases there are, by their files; those of one database are always. */
+/* Which databases of the directory have a file, be it empty. */
 static u32
 databases_seen(const World *world)
 {
     char path[40];
     u32 seen = 0;
     for (u32 i = 0; world->model.has_many && i < DATABASES; i++) {
+        u8 *bytes;
+        u64 size;
         snprintf(path, sizeof(path), "/data/%s.weft", work_db_names[i]);
-        seen |= (u32)(rt_sim_disk_size(world->machine, path) > 0) << i;
+        seen |= (u32)rt_sim_disk_get(world->machine, path, &bytes, &size) << i;
+        mem_free(bytes);
     }
     return seen;
+}
+
+/* May the server of the next life make databases?  *seen_out: those that there are. */
+static bool
+creates_draw(const World *world, u32 *seen_out)
+{
+    *seen_out = databases_seen(world);
+    if (!world->model.has_many || *seen_out == 0 || rt_sim_draw(3) != 0) return true;
+    /* A crashed one may have been making another just then. */
+    (void)!rt_sleep_ns(60 * RT_NS_PER_S);
+    *seen_out = databases_seen(world);
+    return false;
 }
 
 /* One life of the server. */
@@ -206,8 +221,8 @@ static void
 life(World *world, u32 number, u32 faults)
 {
     bool calm = rt_sim_draw(4) == 0;
-    u32 seen = databases_seen(world);
-    world->model.creates = !world->model.has_many || seen == 0 || rt_sim_draw(3) != 0;
+    u32 seen;
+    world->model.creates = creates_draw(world, &seen);
     rt_sim_faults(calm ? 0 : faults);
     world->must_start = calm;
     clients_ensure(world);
