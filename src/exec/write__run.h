@@ -127,7 +127,8 @@ typedef struct WriteSequence {
     i64 rowid; /* Its row in sqlite_sequence; 0: none yet. */
 } WriteSequence;
 
-typedef struct WriteForeign WriteForeign; /* write_foreign.c */
+typedef struct WriteForeign WriteForeign;   /* write_foreign.c */
+typedef struct WriteStraight WriteStraight; /* write_straight.c */
 
 struct ExecWrite {
     Exec *exec;
@@ -160,8 +161,9 @@ struct ExecWrite {
     Cell *extra_row;   /* Old row and extra cells: what SET expressions read. */
     u8 direct;         /* WriteDirect */
     bool plain;
-    bool at_once;    /* ... and one write of one tree, with no mark. */
-    u16 *set_stored; /* A plain UPDATE: positions in the record of what it sets. */
+    bool at_once;            /* ... and one write of one tree, with no mark. */
+    WriteStraight *straight; /* A plain INSERT that needs no row of cells; else NULL. */
+    u16 *set_stored;         /* A plain UPDATE: positions in the record of what it sets. */
     u32 value_count;
     bool value_simple; /* Parameters and constants alone. */
     WriteValue *value;
@@ -227,6 +229,13 @@ MUST_CHECK Err write__plain_open(ExecWrite *w);
 MUST_CHECK Err write__plain_run(ExecWrite *w, bool *done_out);
 MUST_CHECK Err write__direct_next(ExecWrite *w, const Cell **row_out, bool *found_out);
 
+/* ---- write_straight.c ---- */
+
+/* w->straight, if the statement is of that kind; w->at_once is known. */
+MUST_CHECK Err write__straight_open(ExecWrite *w);
+/* Put the row; *done_out false: nothing has happened, a longer way must be taken. */
+MUST_CHECK Err write__straight_put(ExecWrite *w, bool *done_out);
+
 /* ---- write_host.c: virtual tables ---- */
 
 MUST_CHECK Err write__host_open(ExecWrite *w);
@@ -235,6 +244,20 @@ MUST_CHECK Err write__host_next(ExecWrite *w);
 
 /* ---- write_row.c: the new row's values ---- */
 
+/* Does a column of this affinity store the value just as it is? */
+static ALWAYS_INLINE bool
+write__stores_as_is(u8 affinity, const Cell *cell)
+{
+    if (UNLIKELY((cell->flags & CELL_POINTER) != 0 || cell->subtype != 0)) return false;
+    switch (cell->type) {
+    case CELL_INT: return affinity != AFFINITY_TEXT && affinity != AFFINITY_REAL;
+    case CELL_TEXT: return affinity <= AFFINITY_TEXT;
+    /* A real in a REAL column is stored as it is, but for the sign of zero. */
+    case CELL_REAL:
+        return affinity <= AFFINITY_BLOB || (affinity == AFFINITY_REAL && cell->u.r != 0);
+    default: return true;
+    }
+}
 /* The value as the column stores it. */
 MUST_CHECK Err write__store_affinity(ExecWrite *w, u16 column, Cell *cell);
 /* INSERT: load source cells into fresh. */

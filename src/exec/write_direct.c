@@ -203,6 +203,24 @@ last_remember(ExecWrite *w)
     w->last_no = known && write_no != NULL ? *write_no : 0;
 }
 
+/* Straight, if that will do. */
+static Err
+insert_straight(ExecWrite *w, bool *done_out)
+{
+    u64 last_no = w->last_no;
+    w->last_known = last_stands(w);
+    w->last_no = 0;
+    Err err = write__straight_put(w, done_out);
+    if (err == OK && *done_out) {
+        last_remember(w);
+        done_plain(w, EXEC_INSERT, w->fresh.rowid);
+        return OK;
+    }
+    w->last_no = last_no;
+    w->last_known = false;
+    return err;
+}
+
 static Err
 insert_plain(ExecWrite *w, const Cell *source, bool *done_out)
 {
@@ -330,6 +348,8 @@ write__plain_open(ExecWrite *w)
     w->plain = has_short_way(w);
     w->at_once = w->plain && w->exec->plan->klass != PLAN_VOLATILE &&
                  (w->plan->kind != WRITE_INSERT || w->index_count == 0);
+    Err err = write__straight_open(w);
+    if (err != OK) return err;
     return w->plain && w->plan->kind == WRITE_UPDATE ? list_stored(w) : OK;
 }
 
@@ -346,6 +366,10 @@ write__plain_run(ExecWrite *w, bool *done_out)
     const Cell *source;
     bool found;
     if (err == OK && w->value_simple && w->op == WRITE_INSERT) {
+        if (w->straight != NULL) {
+            err = insert_straight(w, done_out);
+            if (err != OK || *done_out) return err;
+        }
         return insert_plain(w, NULL, done_out);
     }
     if (err == OK) err = write__direct_next(w, &source, &found);

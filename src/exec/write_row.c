@@ -40,21 +40,6 @@ write__store_affinity(ExecWrite *w, u16 column, Cell *cell)
     return err == OK ? OK : exec__fail(w->exec, err, NULL);
 }
 
-/* Does the column store the value just as it is? */
-static ALWAYS_INLINE bool
-stores_as_is(u8 affinity, const Cell *cell)
-{
-    if (UNLIKELY((cell->flags & CELL_POINTER) != 0 || cell->subtype != 0)) return false;
-    switch (cell->type) {
-    case CELL_INT: return affinity != AFFINITY_TEXT && affinity != AFFINITY_REAL;
-    case CELL_TEXT: return affinity <= AFFINITY_TEXT;
-    /* A real in a REAL column is stored as it is, but for the sign of zero. */
-    case CELL_REAL:
-        return affinity <= AFFINITY_BLOB || (affinity == AFFINITY_REAL && cell->u.r != 0);
-    default: return true;
-    }
-}
-
 static ALWAYS_INLINE Err
 load_values(ExecWrite *w, const Cell *source)
 {
@@ -77,7 +62,7 @@ load_values(ExecWrite *w, const Cell *source)
         } else {
             err = exec__eval(w->exec, w->default_expr[c], NULL, &row[c]);
         }
-        if (LIKELY(err == OK && stores_as_is(table->column[c].affinity, &row[c]))) continue;
+        if (LIKELY(err == OK && write__stores_as_is(table->column[c].affinity, &row[c]))) continue;
         /* What goes into a view is for its triggers, as it is; but NEW has a real where the column
            is one. */
         if (err == OK && c != table->rowid_column && !table->is_view) {

@@ -242,8 +242,8 @@ commit_one(Session *session, u32 at)
 {
     SessionDb *db = &session->db[at];
     ErrMsg msg = {.sql_offset = -1};
-    bool is_ddl = db->own_ddl, wrote = store_txn_has_written(db->txn);
-    if (!wrote && session->level != STORE_SERIALIZABLE) {
+    bool is_ddl = db->own_ddl;
+    if (!store_txn_has_written(db->txn) && session->level != STORE_SERIALIZABLE) {
         store_txn_rollback(db->txn);
         db->own_ddl = false;
         session__forget_txn(session, at);
@@ -263,7 +263,6 @@ commit_one(Session *session, u32 at)
         return session__fail(session, err, &msg);
     }
     db->own_ddl = false;
-    db->commits += wrote;
     return OK;
 }
 
@@ -482,11 +481,10 @@ session__places(Session *session, StoreMark *place_out)
 void
 session__drop_marks(Session *session)
 {
-    const Savepoint *last = NULL;
-    if (session->savepoint_count > 0) last = &session->savepoint[session->savepoint_count - 1];
+    u32 count = session->savepoint_count;
     for (u32 i = 0; i < session->db_count; i++) {
         StoreTxn *txn = session->db[i].txn;
-        StoreMark keep = last == NULL ? 0 : last->mark[i];
+        StoreMark keep = count == 0 ? 0 : session->savepoint[count - 1].mark[i];
         if (txn != NULL) store_txn_drop_marks(txn, keep);
     }
 }

@@ -10,10 +10,11 @@
 #define FLAG_WIDE        1
 #define FLAG_COUNT_IS_16 2
 
-#define SMALL_CODE_SHIFT 12
-#define SMALL_END_MAX    0xFFFu
-#define WIDE_CODE_SHIFT  28
-#define WIDE_END_MAX     RECORD_DATA_BYTES_MAX
+#define SMALL_CODE_SHIFT    12
+#define SMALL_END_MAX       0xFFFu
+#define RECORD_NARROW_SPARE 32u /* Bytes that writing one column may touch behind the data. */
+#define WIDE_CODE_SHIFT     28
+#define WIDE_END_MAX        RECORD_DATA_BYTES_MAX
 
 typedef enum Code {
     CODE_NULL = 0,
@@ -126,8 +127,52 @@ record_size(const Cell *cells, u32 count)
     return head_size(count, data > SMALL_END_MAX) + (size_t)data;
 }
 
-/* The usual record, in one pass: up to 255 columns, data that surely fit the narrow directory.
-   Integers are written as 8 bytes of which the next column covers what is too much. */
+/* Reals below this in size that are whole stand as integers of fewer than 8 bytes. */
+#define REAL_AS_INT_END 36028797018963968.0 /* 2 to the 55 */
+STATIC_ASSERT(sizeof(LongRef) <= RECORD_NARROW_SPARE);
+
+static ALWAYS_INLINE Code
+narrow_real(u8 *to, f64 r, u32 *bytes_out)
+{
+    if (r > -REAL_AS_INT_END && r < REAL_AS_INT_END) {
+        i64 whole = (i64)r;
+        if ((f64)whole == r && (whole != 0 || !__builtin_signbit(r))) {
+            *bytes_out = int_bytes(whole);
+            store_u64(to, (u64)whole);
+            return CODE_REAL_AS_INT;
+        }
+    }
+    *bytes_out = 8;
+    memcpy(to, &r, 8);
+    return CODE_REAL;
+}
+
+/* A column of the usual record, unless it is longer than `room`; integers are written as 8 bytes of
+   which the next column covers what is too much. */
+static ALWAYS_INLINE Code
+narrow_put(u8 *to, u32 room, const Cell *cell, u32 *bytes_out)
+{
+    if (cell->type == CELL_INT) {
+        *bytes_out = int_bytes(cell->u.i);
+        store_u64(to, (u64)cell->u.i);
+        return CODE_INT;
+    }
+    if (cell->type == CELL_REAL) return narrow_real(to, cell->u.r, bytes_out);
+    if (cell->type == CELL_TEXT && (cell->flags & (CELL_BY_REF | CELL_ZEROBLOB)) == 0) {
+        *bytes_out = cell->bytes;
+        if (cell->bytes > 0 && cell->bytes <= room) memcpy(to, cell->u.p, cell->bytes);
+        return CODE_TEXT;
+    }
+    if (cell->type == CELL_NULL) {
+        *bytes_out = 0;
+        return (cell->flags & CELL_FROM_KEY) != 0 ? CODE_FROM_KEY : CODE_NULL;
+    }
+    Code code = code_of(cell, bytes_out);
+    if (*bytes_out <= room) put_column(to, cell, code, *bytes_out);
+    return code;
+}
+
+/* The usual record, in one pass: up to 255 columns, data that surely fit the narrow directory. */
 static Err
 encode_narrow(const Cell *cells, u32 count, size_t data_max, Buf *out)
 {
@@ -140,21 +185,37 @@ encode_narrow(const Cell *cells, u32 count, size_t data_max, Buf *out)
     *p++ = 0;
     *p++ = (u8)count;
     for (u32 i = 0; i < count; i++, p += 2) {
-        const Cell *cell = &cells[i];
-        Code code;
         u32 bytes;
-        if (cell->type == CELL_INT) {
-            code = CODE_INT;
-            bytes = int_bytes(cell->u.i);
-            store_u64(to, (u64)cell->u.i);
-        } else {
-            code = code_of(cell, &bytes);
-            put_column(to, cell, code, bytes);
-        }
+        Code code = narrow_put(to, U32_MAX, &cells[i], &bytes);
         to += bytes;
         store_u16(p, (u16)((u32)code << SMALL_CODE_SHIFT | (u32)(to - data)));
     }
     out->bytes = (size_t)(to - out->p);
+    return OK;
+}
+
+Err
+record_encode_from(const Cell *const *cells, u32 count, Buf *out, bool *done_out)
+{
+    ASSERT(count <= 0xFF);
+    size_t head = 2 + 2 * (size_t)count;
+    *done_out = false;
+    Err err = buf_reserve(out, head + SMALL_END_MAX + RECORD_NARROW_SPARE);
+    if (err != OK) return err;
+    u8 *p = out->p + out->bytes;
+    u8 *data = p + head;
+    u32 end = 0;
+    *p++ = 0;
+    *p++ = (u8)count;
+    for (u32 i = 0; i < count; i++, p += 2) {
+        u32 bytes;
+        Code code = narrow_put(data + end, SMALL_END_MAX - end, cells[i], &bytes);
+        if (UNLIKELY(bytes > SMALL_END_MAX - end)) return OK;
+        end += bytes;
+        store_u16(p, (u16)((u32)code << SMALL_CODE_SHIFT | end));
+    }
+    out->bytes += head + end;
+    *done_out = true;
     return OK;
 }
 

@@ -51,6 +51,9 @@ void long_ref_set(LongRef *ref, u64 tree, u64 bytes, const u8 *value);
  * reference.  Errors: ERR_NOMEM, ERR_TOOBIG (more than RECORD_DATA_BYTES_MAX or 65535 columns).
  */
 MUST_CHECK Err record_encode(const Cell *cells, u32 count, Buf *out);
+/* The same of at most 255 cells that lie anywhere.  *done_out false: the record is not of the
+   narrow kind, and nothing was appended.  ERR_NOMEM. */
+MUST_CHECK Err record_encode_from(const Cell *const *cells, u32 count, Buf *out, bool *done_out);
 /*
  * Append the record `old` with some columns replaced: column[i] by cells[i].  *done_out false: the
  * records are not of the narrow kind, or a column is missing; nothing was appended.

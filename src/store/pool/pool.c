@@ -10,7 +10,7 @@
 
 #include "rt/park.h"
 
-#define SPINS_MAX 64u
+#define SPINS_MAX 200u /* About as long as parking and waking would take. */
 
 /* ---- the directory ---- */
 

@@ -699,10 +699,39 @@ choose_separator(Node node, u32 slot, u32 at, Slice key, u8 separator[STORE_KEY_
     return (u32)high.bytes;
 }
 
+/* Rising keys in a leaf of integers: nothing moves.  The left part gets its upper fence in front of
+   its heap, the right one is empty.  False: not that case, or no room for the fence. */
+static bool
+split_off_end(Node node, Node right, u32 right_page_id, u32 at, Slice key)
+{
+    NodeHead *head = node_head(node);
+    u32 fence_bytes = head->low_bytes + (u32)key.bytes;
+    bool rises = is_leaf(head) && (head->flags & NODE_FLAG_INT) != 0 && at == head->count &&
+                 head->right == NODE_PAGE_NONE && head->high_bytes == NODE_INFINITE;
+    if (!rises || head->heap_start - slots_end(head) < fence_bytes) return false;
+    NodeFences fences = {.low = key};
+    node_init(right, right_page_id, head->tree_id, head->level, true, &fences);
+    node_head(right)->right = head->right;
+    node_head(right)->epoch = head->epoch;
+    u32 to = head->heap_start - fence_bytes;
+    memcpy(node.p + to, node.p + head->fence_at, head->low_bytes);
+    memcpy(node.p + to + head->low_bytes, key.p, key.bytes);
+    head->heap_garbage += head->low_bytes;
+    head->heap_start = head->fence_at = to;
+    head->high_bytes = (u16)key.bytes;
+    head->right = right_page_id;
+    return true;
+}
+
 void
 node_split(Node node, Node right, u32 right_page_id, u32 at, Slice key, u8 *scratch,
            u8 separator[STORE_KEY_BYTES_MAX], u32 *separator_bytes_out)
 {
+    if (split_off_end(node, right, right_page_id, at, key)) {
+        memcpy(separator, key.p, key.bytes);
+        *separator_bytes_out = (u32)key.bytes;
+        return;
+    }
     page_copy(scratch, node.p, node.bytes);
     Node old = {scratch, node.bytes};
     const NodeHead *head = node_head(old);

@@ -37,6 +37,13 @@ typedef struct RowNewest {
  */
 void
 row_see(StoreTxn *txn, const Tree *tree, Node node, u32 slot, Slice key, u8 *to, RowSeen *seen_out);
+/* Is it the transaction itself, or settled for sure? */
+static ALWAYS_INLINE bool
+row__stands_fast(const StoreTxn *txn, u64 writer)
+{
+    if (writer < rt_load_acquire(&txn->store->states.floor)) return true;
+    return txn->state != NULL && rt_load_relaxed(&txn->state->id) == writer;
+}
 /* The same, short where the slot's value stands. */
 static ALWAYS_INLINE void
 row_see_fast(StoreTxn *txn, const Tree *tree, Node node, u32 slot_no, Slice key, u8 *to,
@@ -46,7 +53,7 @@ row_see_fast(StoreTxn *txn, const Tree *tree, Node node, u32 slot_no, Slice key,
     u8 writer = NODE_LOAD(slot->writer), flags = NODE_LOAD(slot->flags);
     bool settled = writer == NODE_WRITER_SETTLED ||
                    (writer != NODE_WRITER_ASK_MAP &&
-                    node_writer_id_fast(node, writer) < rt_load_acquire(&txn->store->states.floor));
+                    row__stands_fast(txn, node_writer_id_fast(node, writer)));
     if (UNLIKELY(!settled || flags != 0)) {
         row_see(txn, tree, node, slot_no, key, to, seen_out);
         return;

@@ -276,6 +276,12 @@ rising_keys_fill_pages(void **state)
     assert_true(used * 100 > 16384 * 97);
     assert_true(node_head(right)->count <= 1);
     assert_int_equal(separator_bytes, 8);
+    assert_null(node_verify(node));
+    assert_null(node_verify(right));
+    assert_int_equal(node_head(node)->count + node_head(right)->count, at);
+    assert_int_equal(node_against_fences(node, (Slice){key, 8}), 1);
+    assert_int_equal(node_against_fences(right, (Slice){key, 8}), 0);
+    assert_int_equal(node_head(node)->right, 2);
     mem_free(page);
     mem_free(other);
     mem_free(scratch);
