@@ -87,7 +87,9 @@ kit_ddl(PlanKit *kit, const char *sql)
         break;
     case AST_STMT_CREATE_VIEW: err = ddl_create_view(&ddl, ast->u.create_view, &next); break;
     case AST_STMT_CREATE_TRIGGER:
-        err = ddl_create_trigger(&ddl, ast->u.create_trigger, &next);
+        err = ddl_create_trigger(
+            &ddl, ast->u.create_trigger,
+            catalog_find_table(kit->catalog, ast->u.create_trigger->table.text), &next);
         break;
     default: break;
     }
