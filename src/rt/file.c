@@ -18,6 +18,7 @@
 struct RtDir {
     RtProcess *process;
     int fd;
+    bool is_confined;
     char path[];
 };
 
@@ -98,6 +99,12 @@ const char *
 rt_dir_path(const RtDir *dir)
 {
     return dir->path;
+}
+
+void
+rt_dir_confine(RtDir *dir)
+{
+    dir->is_confined = true;
 }
 
 Err
@@ -222,6 +229,9 @@ open_as(RtDir *dir, RtIo *request, const char *shown_name, RtFile **file_out, Er
     if (fd < 0) {
         rt__count(&process->files, (u64)-1);
         mem_free(file);
+        if ((request->flags & RT_FILE_BENEATH) != 0 && (fd == -EXDEV || fd == -ELOOP))
+            return err_set(msg, ERR_PERM, "open %s: a link that leads out of its directory",
+                           shown_name);
         return fail(msg, fd, ERR_CANTOPEN, "open", shown_name);
     }
     file->process = process;
@@ -235,6 +245,8 @@ Err
 rt_file_open(RtDir *dir, const char *name, u32 flags, RtFile **file_out, ErrMsg *msg)
 {
     ASSERT(flags & (RT_FILE_READ | RT_FILE_WRITE));
+    if (dir != NULL && dir->is_confined) flags |= RT_FILE_BENEATH;
+    ASSERT((flags & RT_FILE_BENEATH) == 0 || strchr(name, '/') == NULL);
     return open_as(dir, &(RtIo){.op = RT_IO_OPEN, .name = name, .flags = flags}, name, file_out,
                    msg);
 }

@@ -41,6 +41,8 @@ MUST_CHECK Err rt_dir_open(const char *path, RtDir **dir_out, ErrMsg *msg);
 MUST_CHECK Err rt_dir_create(const char *path, ErrMsg *msg);
 MUST_CHECK Err rt_dir_remove(const char *path, ErrMsg *msg); /* Empty ones only. */
 void rt_dir_close(RtDir *dir);
+/* From now on no file is opened in it through a link that leads out of it: ERR_PERM. */
+void rt_dir_confine(RtDir *dir);
 const char *rt_dir_path(const RtDir *dir);
 /* Makes creations, renames and unlinks in it durable. */
 MUST_CHECK Err rt_dir_sync(RtDir *dir, ErrMsg *msg);
@@ -64,6 +66,7 @@ MUST_CHECK Err rt_path_real(const char *path, char **path_out, ErrMsg *msg);
 #define RT_FILE_DIRECT    32u  /* O_DIRECT if the file system has it, else silently not. */
 #define RT_FILE_APPEND    64u  /* For logs of text: writes go to the end. */
 #define RT_FILE_PRIVATE   128u /* CREATE with mode 0600. */
+#define RT_FILE_BENEATH   256u /* As in a directory that is confined; `name` is a plain one. */
 MUST_CHECK Err rt_file_open(RtDir *dir, const char *name, u32 flags, RtFile **file_out,
                             ErrMsg *msg);
 /* A nameless read-write file in `dir` that vanishes at close; NULL: the system's place for

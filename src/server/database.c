@@ -43,6 +43,7 @@ session_options(const Server *server, bool create)
 {
     return (SessionOptions){
         .create = create,
+        .beneath = server->options.dir, /* NULL without a directory. */
         .share_plans = true,
         .sync = PLANT(204) ? STORE_SYNC_OFF : (StoreSync)server->options.sync,
         .level = STORE_SNAPSHOT,

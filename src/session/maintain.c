@@ -123,6 +123,7 @@ attach_file(Session *session, char *file, char *name)
         .in_memory = nameless,
         .read_only = session->options.read_only && !nameless,
         .create = session->options.create,
+        .beneath = session->options.beneath,
         .page_bytes = session->options.page_bytes,
         .pool_bytes = session->options.pool_bytes,
     };

@@ -218,6 +218,7 @@ store_options(const char *path, const SessionOptions *options)
         .in_memory = options->in_memory || nameless,
         .read_only = options->read_only && !nameless,
         .create = options->create,
+        .beneath = options->beneath,
         .page_bytes = options->page_bytes,
         .pool_bytes = options->pool_bytes,
     };

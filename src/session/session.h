@@ -26,7 +26,9 @@ typedef struct Stmt Stmt;
 typedef struct SessionOptions {
     bool read_only;
     bool create;
-    bool in_memory;     /* `path` is then only a name; NULL or "": private. */
+    const char
+        *beneath;   /* Database files lie directly in this directory; borrowed.  NULL: anywhere. */
+    bool in_memory; /* `path` is then only a name; NULL or "": private. */
     bool share_plans;   /* With other such sessions of the database: none has functions, collations,
                            modules or hooks that differ in what a text means. */
     bool single_writer; /* SQLite's one-writer rules (the drop-in library's default). */

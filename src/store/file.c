@@ -39,7 +39,7 @@ file_free(StoreFile *file)
 
 /* An object with directory and names for `path`, which is absolute. */
 static Err
-file_new(const char *path, StoreFile **file_out, ErrMsg *msg)
+file_new(const char *path, const StoreOptions *options, StoreFile **file_out, ErrMsg *msg)
 {
     *file_out = NULL;
     const char *slash = strrchr(path, '/');
@@ -56,6 +56,7 @@ file_new(const char *path, StoreFile **file_out, ErrMsg *msg)
         err = err_set(msg, ERR_CANTOPEN, "unable to open database file: no directory %s", dir_name);
     }
     if (err != OK) goto done;
+    if (options->beneath != NULL) rt_dir_confine(file->dir);
     *file_out = file;
     file = NULL;
 
@@ -308,7 +309,7 @@ file__open(Store *store, const StoreOptions *options, ErrMsg *msg)
 {
     StoreFile *file;
     u64 size_bytes;
-    Err err = file_new(store->path, &file, msg);
+    Err err = file_new(store->path, options, &file, msg);
     if (err != OK) return err;
     store->file = file;
     err = file_take(file, options, msg);

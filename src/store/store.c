@@ -504,6 +504,22 @@ store_account(Store *store)
     return &store->account;
 }
 
+/* Does `real` lie directly in the directory, links followed? */
+static Err
+is_beneath(const char *real, const char *directory, ErrMsg *msg)
+{
+    char *top;
+    Err err = rt_path_real(directory, &top, msg);
+    if (err != OK) return err;
+    size_t bytes = strcmp(top, "/") == 0 ? 0 : strlen(top);
+    if (strncmp(real, top, bytes) != 0 || real[bytes] != '/' ||
+        strchr(real + bytes + 1, '/') != NULL)
+        err = err_set(msg, ERR_CANTOPEN,
+                      "unable to open database file: a link that leads out of %s", directory);
+    mem_free(top);
+    return err;
+}
+
 Err
 store_open(RtProcess *process, const char *path, const StoreOptions *options, Store **store_out,
            ErrMsg *msg)
@@ -526,7 +542,11 @@ store_open(RtProcess *process, const char *path, const StoreOptions *options, St
         if (err == ERR_NOTFOUND) {
             return err_set(msg, ERR_CANTOPEN, "unable to open database file: %s", path);
         }
-        if (err != OK) return err;
+        if (err == OK && options->beneath != NULL) err = is_beneath(real, options->beneath, msg);
+        if (err != OK) {
+            mem_free(real);
+            return err;
+        }
     }
     rt_mutex_lock(&stores->mutex);
     err = open_named(process, stores, real == NULL ? path : real, options, store_out, msg);

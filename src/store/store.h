@@ -60,6 +60,8 @@ typedef struct StoreOptions {
     /* At creation: 0 (16384) or a power of two from 8192 to 65536; others become the next one. */
     u32 page_bytes;
     u64 pool_bytes; /* 0: default. */
+    /* The file has to lie directly in this directory, links followed; NULL: anywhere. */
+    const char *beneath;
 } StoreOptions;
 
 /*

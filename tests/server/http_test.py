@@ -720,6 +720,44 @@ def test_files_are_out_of_reach(t):
         c.run("VACUUM")
 
 
+def test_links_out_of_the_directory_are_refused(t):
+    """A database, or a part of its log, that is a link to a file elsewhere: refused, and that file is let alone."""
+    folder, outside = t.path("d"), t.path("outside")
+    os.mkdir(folder)
+    os.mkdir(outside)
+    with Server(t.weftd, os.path.join(outside, "secret.weft")) as server, server.connect() as c:
+        c.run("CREATE TABLE secret(x)")
+    with open(os.path.join(outside, "precious"), "wb") as f:
+        f.write(b"precious")
+    links = {"out": os.path.join(outside, "secret.weft"), "up": "../" + os.path.basename(outside) + "/secret.weft",
+             "fresh": os.path.join(outside, "fresh.weft"), "down": "sub/x.weft"}
+    os.mkdir(os.path.join(folder, "sub"))
+    for name, target in links.items():
+        os.symlink(target, os.path.join(folder, name + ".weft"))
+    os.symlink("real.weft", os.path.join(folder, "alias.weft"))
+
+    def ask(h, name, *requests):
+        status, _, body = h.ask("POST", "/v2/pipeline", {"requests": [*requests, CLOSE]}, ["x-namespace: " + name])
+        return status, json.loads(body)
+    with Server(t.weftd, folder, "--dir") as server, Http(server) as h, server.connect() as c:
+        same(ask(h, "real", execute("CREATE TABLE t(a)"))[0], 200)
+        same(rows(ask(h, "alias", execute("SELECT name FROM sqlite_schema"))[1]["results"][0]), [["t"]])
+        for name in links:
+            status, answer = ask(h, name, execute("SELECT * FROM secret"))
+            same((name, status, "link" in answer["message"]), (name, 404, True))
+            why = code(ask(h, "real", execute(f"ATTACH '{name}' AS x"))[1]["results"][0])
+            same((name, why in ("SQLITE_CANTOPEN", "SQLITE_PERM")), (name, True))
+            same((name, ask(h, "real", execute(f"VACUUM INTO '{name}'"))[1]["results"][0]["type"]), (name, "error"))
+        logs = [name for name in os.listdir(folder) if name.startswith("real.weft-")]
+        same(len(logs) > 0, True)
+        for log in logs:        # The same of another database, waiting for it to be made.
+            os.symlink(os.path.join(outside, "precious"), os.path.join(folder, log.replace("real", "trap", 1)))
+        same(ask(h, "trap", execute("CREATE TABLE t(a)"))[0] == 200, False)
+    same(sorted(os.listdir(outside)), ["precious", "secret.weft"])
+    with open(os.path.join(outside, "precious"), "rb") as f:
+        same(f.read(), b"precious")
+
+
 def certificate(folder, name):
     cert, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",

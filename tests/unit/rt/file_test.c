@@ -3,11 +3,18 @@
  *
  * Method: one script of calls in a fresh directory, run whole, then again and again with its nth
  * system call failing (EIO, ENOSPC), being interrupted or being short, until no fault fires; no
- * handle and no block may leak.  The owner lock is tried by two handles and by a forked child.
+ * handle and no block may leak.  The owner lock is tried by two handles and by a forked child;
+ * links by processes with and without the kernel's openat2().
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -197,10 +204,109 @@ a_forked_child_is_foreign(void **state)
     rt_dir_close(dir);
 }
 
+/* ---- confined directories ---- */
+
+/* As on a kernel that has no openat2(). */
+static bool
+openat2_forbid(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = COUNT_OF(filter), .filter = filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* What opening `name` to write gives; a file that was opened is closed. */
+static Err
+opened(RtDir *dir, const char *name)
+{
+    RtFile *file;
+    Err err = rt_file_open(dir, name, RT_FILE_READ | RT_FILE_WRITE | RT_FILE_CREATE, &file, NULL);
+    if (err == OK) rt_file_close(file);
+    return err;
+}
+
+/* A process of its own: how many of its expectations fail. */
+static int
+links_try(const char *path, bool without_openat2)
+{
+    static const char *const outward[] = {"absolute", "upward", "fresh", "loop"};
+    RtDir *dir;
+    int bad = 0;
+    if (rt_dir_open(path, &dir, NULL) != OK) return 100;
+    /* Links are followed where nobody says otherwise. */
+    bad += opened(dir, "absolute") != OK;
+    rt_dir_confine(dir);
+    if (without_openat2 && !openat2_forbid()) return 77;
+    for (u32 i = 0; i < COUNT_OF(outward); i++)
+        bad += opened(dir, outward[i]) != ERR_PERM;
+    bad += opened(dir, "plain") != OK;
+    bad += opened(dir, "made") != OK;
+    /* Without the kernel's help no link is followed at all. */
+    bad += opened(dir, "inside") != (without_openat2 ? ERR_PERM : OK);
+    rt_dir_close(dir);
+    return bad;
+}
+
+static void
+link_make(const char *target, const char *name)
+{
+    char path[100];
+    snprintf(path, sizeof(path), "%s/in/%s", test_dir, name);
+    assert_int_equal(symlink(target, path), 0);
+}
+
+static int
+run_self(const char *how)
+{
+    char path[60], self[4096];
+    int status;
+    snprintf(path, sizeof(path), "%s/in", test_dir);
+    ssize_t bytes = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    assert_true(bytes > 0);
+    self[bytes] = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        execl(self, self, how, path, (char *)NULL);
+        _exit(101);
+    }
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 102;
+}
+
+static void
+links_out_of_a_confined_directory_are_refused(void **state)
+{
+    (void)state;
+    char path[60], command[80];
+    snprintf(path, sizeof(path), "%s/in", test_dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof(path), "%s/out", test_dir);
+    link_make(path, "absolute");
+    link_make("../out", "upward");
+    link_make("../new", "fresh");
+    link_make("loop", "loop");
+    link_make("plain", "inside");
+    assert_int_equal(run_self("--links"), 0);
+    int status = run_self("--links-plain");
+    if (status != 77) assert_int_equal(status, 0); /* 77: no seccomp here. */
+    snprintf(path, sizeof(path), "%s/new", test_dir);
+    assert_int_not_equal(access(path, F_OK), 0);
+    snprintf(command, sizeof(command), "rm -r %s/in %s/out", test_dir, test_dir);
+    assert_int_equal(system(command), 0);
+}
+
 int
 main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--own") == 0) return own_and_wait(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "--links") == 0) return links_try(argv[2], false);
+    if (argc == 3 && strcmp(argv[1], "--links-plain") == 0) return links_try(argv[2], true);
     if (mkdtemp(test_dir) == NULL) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_script_works),
@@ -209,6 +315,7 @@ main(int argc, char **argv)
         cmocka_unit_test(errors_are_told_apart),
         cmocka_unit_test(the_owner_lock_excludes),
         cmocka_unit_test(a_forked_child_is_foreign),
+        cmocka_unit_test(links_out_of_a_confined_directory_are_refused),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     rmdir(test_dir);
