@@ -230,7 +230,7 @@ open_as(RtDir *dir, RtIo *request, const char *shown_name, RtFile **file_out, Er
         rt__count(&process->files, (u64)-1);
         mem_free(file);
         if ((request->flags & RT_FILE_BENEATH) != 0 && (fd == -EXDEV || fd == -ELOOP))
-            return err_set(msg, ERR_PERM, "open %s: a link that leads out of its directory",
+            return err_set(msg, ERR_PERM, "open %s: a link is not followed in this directory",
                            shown_name);
         return fail(msg, fd, ERR_CANTOPEN, "open", shown_name);
     }

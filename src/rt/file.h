@@ -41,7 +41,7 @@ MUST_CHECK Err rt_dir_open(const char *path, RtDir **dir_out, ErrMsg *msg);
 MUST_CHECK Err rt_dir_create(const char *path, ErrMsg *msg);
 MUST_CHECK Err rt_dir_remove(const char *path, ErrMsg *msg); /* Empty ones only. */
 void rt_dir_close(RtDir *dir);
-/* From now on no file is opened in it through a link that leads out of it: ERR_PERM. */
+/* From now on no file is opened through a link in it, nor outside of it: ERR_PERM. */
 void rt_dir_confine(RtDir *dir);
 const char *rt_dir_path(const RtDir *dir);
 /* Makes creations, renames and unlinks in it durable. */

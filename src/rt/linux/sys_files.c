@@ -44,8 +44,8 @@ at_dir(const RtIo *io)
 }
 
 /*
- * openat(), and under RT_FILE_BENEATH not through a link out of the directory: the kernel sees to
- * it in one step.  One that cannot follows no link at all, which for a plain name is as good.
+ * openat(), and under RT_FILE_BENEATH neither through a link nor out of the directory: the kernel
+ * sees to it in one step.  For a plain name one that has no openat2() can do the same.
  */
 static int
 open_in(const RtIo *io, int flags, mode_t mode)
@@ -54,7 +54,7 @@ open_in(const RtIo *io, int flags, mode_t mode)
     struct open_how how = {
         .flags = (u32)flags,
         .mode = (flags & O_CREAT) != 0 ? mode : 0,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
     };
     long fd = syscall(SYS_openat2, at_dir(io), io->name, &how, sizeof(how));
     if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return (int)fd;
