@@ -396,7 +396,7 @@ existence_writer(StoreTxn *txn, const Tree *tree, Node node, Slice key, u64 hash
     version_lock(map, hash);
     const Before *below = version_head(map, hash, tree->id, key);
     while (below != NULL && (before_is(below, BEFORE_MARKER) || before_is(below, BEFORE_OWN))) {
-        below = below->older;
+        below = before_below(below);
     }
     if (below != NULL && below->creator_id == id) {
         existed = (below->slot_flags & NODE_SLOT_TOMBSTONE) == 0;

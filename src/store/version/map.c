@@ -208,6 +208,15 @@ link_of(VersionStripe *stripe, const Before *before)
     return link;
 }
 
+/* The first image of the same transaction, if `before` is one of its own and comes over `head`. */
+static Before *
+lowest_of(const Before *before, Before *head)
+{
+    if (!before_is(before, BEFORE_OWN) || head == NULL) return NULL;
+    if (head->creator_id != before->creator_id || before_is(head, BEFORE_MARKER)) return NULL;
+    return before_is(head, BEFORE_OWN) ? head->lowest : head;
+}
+
 bool
 version_link(VersionMap *map, Before *before)
 {
@@ -217,6 +226,7 @@ version_link(VersionMap *map, Before *before)
     Before *head = *link;
     before->older = head;
     before->newer = NULL;
+    before->lowest = lowest_of(before, head);
     if (head != NULL) head->newer = before;
     before->next_bucket = head == NULL ? NULL : head->next_bucket;
     if (head == NULL) stripe->chains++;
@@ -231,6 +241,10 @@ version_unlink(VersionMap *map, Before *before)
 {
     VersionStripe *stripe = stripe_of(map, before->hash);
     ASSERT(before_is(before, BEFORE_LINKED));
+    /* Once for each of them, as only the first is named. */
+    for (Before *own = before->newer; own != NULL && own->lowest == before; own = own->newer) {
+        own->lowest = NULL;
+    }
     if (before->older != NULL) before->older->newer = before->newer;
     if (before->newer != NULL) {
         before->newer->older = before->older;
@@ -245,7 +259,7 @@ version_unlink(VersionMap *map, Before *before)
             stripe->chains--;
         }
     }
-    before->older = before->newer = before->next_bucket = NULL;
+    before->older = before->newer = before->next_bucket = before->lowest = NULL;
     before_unmark(before, BEFORE_LINKED);
     stripe_count(map, stripe, (u64)-1, (u64)-cost_of(before));
 }

@@ -31,8 +31,9 @@ struct Before {
     Before *older, *newer; /* In the chain; newer: NULL for its head. */
     Before *next_bucket;   /* Of a head: the next chain in its bucket. */
     Before *next, *prev;   /* In the creator's list. */
-    TxnState *creator;     /* In whose list it is. */
-    u64 creator_id;        /* Whom a slot that asks is told. */
+    Before *lowest; /* Of an own image: the creator's first of the chain, below its own; or NULL. */
+    TxnState *creator; /* In whose list it is. */
+    u64 creator_id;    /* Whom a slot that asks is told. */
     u64 hash;
     u64 writer; /* Id of the image's writer; 0: it was settled. */
     u64 ts;     /* When that committed; 0: settled. */
@@ -80,6 +81,14 @@ static inline void
 before_unmark(Before *before, u32 flag)
 {
     rt_store_release(&before->flags, (u8)(rt_load_relaxed(&before->flags) & ~flag));
+}
+
+/* Where who is not the creator looks next: what one transaction wrote of a row over and over is one
+   step, as nobody else sees what lies between.  Stripe latched. */
+static inline Before *
+before_below(const Before *before)
+{
+    return before->lowest != NULL ? before->lowest : before->older;
 }
 
 typedef struct VersionStripe {

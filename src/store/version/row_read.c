@@ -20,7 +20,7 @@ row_writer(Store *store, const Tree *tree, Node node, u32 slot, Slice key, u64 h
 static void
 see_chain(StoreTxn *txn, const Before *head, u8 *to, RowSeen *seen)
 {
-    for (const Before *before = head; before != NULL; before = before->older) {
+    for (const Before *before = head; before != NULL; before = before_below(before)) {
         if (before_is(before, BEFORE_MARKER) || before->ts > txn->snapshot) continue;
         seen->lsn = MAX_OF(seen->lsn, before->lsn);
         seen->image_ts = before->ts + 1;
