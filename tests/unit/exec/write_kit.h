@@ -222,7 +222,9 @@ kit_ddl(SqlKit *kit, Slice sql, const AstStatement *ast)
         break;
     case AST_STMT_CREATE_VIEW: err = ddl_create_view(&ddl, ast->u.create_view, &fresh); break;
     case AST_STMT_CREATE_TRIGGER:
-        err = ddl_create_trigger(&ddl, ast->u.create_trigger, &fresh);
+        err = ddl_create_trigger(&ddl, ast->u.create_trigger,
+                                 catalog_find_table(catalog, ast->u.create_trigger->table.text),
+                                 &fresh);
         break;
     default: err_set(&kit->msg, err, "not in the kit");
     }
