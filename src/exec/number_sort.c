@@ -10,7 +10,7 @@
 
 #include "rt/task.h"
 
-#define DIGIT_BITS_MAX 11u
+#define DIGIT_BITS_MAX ORDER_DIGIT_BITS
 #define DIGITS_MAX     6u /* Of 64 bits. */
 #define SMALL_SORT     48u
 
@@ -151,7 +151,7 @@ order_pairs(NumberRoom *room, u64 *const *key, u32 key_count, u32 count, u32 *or
         for (u32 i = 0; i < count; i++) {
             item[i] = (NumberItem){.key = key[k][order_out[i]], .row = order_out[i]};
         }
-        err = exec__numbers_sort(item, room->scratch, count);
+        err = exec__numbers_sort(item, room->scratch, count, &room->place);
         if (err != OK) return err;
         for (u32 i = 0; i < count; i++) {
             order_out[i] = item[i].row;

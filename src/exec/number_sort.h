@@ -11,7 +11,7 @@
 
 /* Memory that sorts share; zero-initialised is empty. */
 typedef struct NumberRoom {
-    u32 *place; /* Counts of a digit. */
+    u32 *place; /* Counts of a digit; as large as exec__numbers_sort() wants it. */
     void *item, *scratch;
     size_t bytes; /* Of each. */
 } NumberRoom;

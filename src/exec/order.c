@@ -10,7 +10,7 @@
 #include "rt/task.h"
 
 #define RUN         12u
-#define DIGIT_BITS  11u
+#define DIGIT_BITS  ORDER_DIGIT_BITS
 #define DIGIT_COUNT (1u << DIGIT_BITS)
 #define SMALL_SORT  48u
 #define TURN_WIDTH  384u           /* So long runs are merged between two turns, */
@@ -188,15 +188,23 @@ items_radix(SortItem *item, SortItem *scratch, u32 count, u32 *place)
     if (from != item) memcpy(item, from, (size_t)count * sizeof(SortItem));
 }
 
+/* The counts of a digit, kept from sort to sort; NULL: out of memory. */
+static u32 *
+place_ready(u32 **place_io)
+{
+    if (*place_io == NULL) *place_io = mem_alloc(DIGIT_COUNT * sizeof(u32));
+    return *place_io;
+}
+
 /*
  * What all keys have in common is left out, so that the eight bytes of the prefix say as much as
  * possible; a radix sort by prefix leaves short runs of equal ones.  Items come in the order of
  * their rows or with places that say it, so ties are put right by the comparison.
  */
 void
-exec__items_sort(SortItem *item, SortItem *scratch, u32 count)
+exec__items_sort(SortItem *item, SortItem *scratch, u32 count, u32 **place_io)
 {
-    u32 *place = count <= SMALL_SORT ? NULL : mem_alloc(DIGIT_COUNT * sizeof(u32));
+    u32 *place = count <= SMALL_SORT ? NULL : place_ready(place_io);
     if (place == NULL) { /* Short of memory: slower, and as right. */
         items_merge_sort(item, scratch, count);
         return;
@@ -208,7 +216,6 @@ exec__items_sort(SortItem *item, SortItem *scratch, u32 count)
         item[i].key_bytes -= common;
     }
     items_radix(item, scratch, count, place);
-    mem_free(place);
     for (u32 i = 0; i < count;) {
         u32 end = i + 1;
         while (end < count && item[end].prefix == item[i].prefix) {
@@ -266,14 +273,14 @@ numbers_pass(const NumberItem *from, NumberItem *to, u32 count, u32 shift, u32 *
 }
 
 Err
-exec__numbers_sort(NumberItem *item, NumberItem *scratch, u32 count)
+exec__numbers_sort(NumberItem *item, NumberItem *scratch, u32 count, u32 **place_io)
 {
     NumberItem *from = item, *to = scratch;
     if (count <= SMALL_SORT) {
         numbers_insertion(item, count);
         return OK;
     }
-    u32 *place = mem_alloc(DIGIT_COUNT * sizeof(u32));
+    u32 *place = place_ready(place_io);
     if (place == NULL) return ERR_NOMEM;
     u64 differ = 0;
     for (u32 i = 1; i < count; i++) {
@@ -287,7 +294,6 @@ exec__numbers_sort(NumberItem *item, NumberItem *scratch, u32 count)
         to = swap;
     }
     if (from != item) memcpy(item, from, (size_t)count * sizeof(NumberItem));
-    mem_free(place);
     return OK;
 }
 
@@ -334,7 +340,9 @@ exec__keys_sort(const KeySetEntry *entry, u32 *order, u32 count)
                              .key_bytes = key->bytes,
                              .row = order[i]};
     }
-    exec__items_sort(item, item + count, count);
+    u32 *place = NULL;
+    exec__items_sort(item, item + count, count, &place);
+    mem_free(place);
     for (u32 i = 0; i < count; i++) {
         order[i] = item[i].row;
     }

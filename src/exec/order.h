@@ -50,11 +50,13 @@ typedef struct NumberItem {
     u32 row;
 } NumberItem;
 
-/* Sort by key, stably.  By radix, skipping the
-   digits in which all keys agree. */
-MUST_CHECK Err exec__numbers_sort(NumberItem *item, NumberItem *scratch, u32 count);
+#define ORDER_DIGIT_BITS 11u /* What a pass of a sort by radix looks at. */
 
-/* Sort items; `scratch` has room for as many. */
-void exec__items_sort(SortItem *item, SortItem *scratch, u32 count);
+/* Sort by key, stably.  By radix, skipping the digits in which all keys agree.  *place_io: NULL, or
+   room for 1 << ORDER_DIGIT_BITS counts that an earlier sort made; mem_free() it at the end. */
+MUST_CHECK Err exec__numbers_sort(NumberItem *item, NumberItem *scratch, u32 count, u32 **place_io);
+
+/* Sort items; `scratch` has room for as many, *place_io as above. */
+void exec__items_sort(SortItem *item, SortItem *scratch, u32 count, u32 **place_io);
 /* Sort numbers of keys by the keys, which are all different. */
 MUST_CHECK Err exec__keys_sort(const KeySetEntry *entry, u32 *order, u32 count);

@@ -111,6 +111,7 @@ exec__sorter_free(Sorter *sorter)
     arena_free(&sorter->spare_bytes);
     buf_free(&sorter->key_buf);
     mem_free(sorter->near);
+    mem_free(sorter->place);
     arrays_free(sorter);
     *sorter = (Sorter){0};
 }
@@ -199,7 +200,7 @@ sort_now(Sorter *sorter)
         exec__order_sort(sorter->order, sorter->order_scratch, sorter->count, cells_before, sorter);
         return OK;
     }
-    exec__items_sort(sorter->item, sorter->scratch, sorter->count);
+    exec__items_sort(sorter->item, sorter->scratch, sorter->count, &sorter->place);
     for (u32 i = 0; i < sorter->count; i++) {
         sorter->order[i] = sorter->item[i].row;
     }
@@ -377,7 +378,7 @@ leave_numbers(Sorter *sorter)
     }
     if (err != OK || !sorter->has_bar) return err;
     /* The bar is item[rows_max - 1] of the sorted items. */
-    exec__items_sort(sorter->item, sorter->scratch, sorter->count);
+    exec__items_sort(sorter->item, sorter->scratch, sorter->count, &sorter->place);
     return OK;
 }
 

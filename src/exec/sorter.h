@@ -38,6 +38,7 @@ typedef struct Sorter {
     u8 grown_mode; /* The mode whose arrays have that capacity. */
     Buf key_buf;
     u64 rows_max; /* Top-N: only the first rows_max are wanted; U64_MAX: all. */
+    u32 *place;   /* Counts of a digit, for sorts of items. */
     u16 *near;    /* Top-N: rows of a batch that are not lost at once. */
     bool has_bar; /* Top-N: rows not before item[rows_max - 1] cannot be among them. */
     u32 bar_row;  /* SORT_CELLS: where that row stands. */

@@ -31,12 +31,14 @@ static void
 sort_numbers(Rng *rng)
 {
     NumberItem *item = mem_alloc(2 * COUNT * sizeof(*item));
+    u32 *place = NULL;
     assert_non_null(item);
     for (u32 i = 0; i < COUNT; i++)
         item[i] = (NumberItem){.key = rng_next(rng), .row = i};
-    assert_int_equal(exec__numbers_sort(item, item + COUNT, COUNT), OK);
+    assert_int_equal(exec__numbers_sort(item, item + COUNT, COUNT, &place), OK);
     for (u32 i = 1; i < COUNT; i++)
         assert_true(item[i - 1].key <= item[i].key);
+    mem_free(place);
     mem_free(item);
 }
 
@@ -45,6 +47,7 @@ static void
 sort_keys(Rng *rng, bool equal)
 {
     SortItem *item = mem_alloc(2 * COUNT * sizeof(*item));
+    u32 *place = NULL;
     u8 *bytes = mem_alloc_zeroed(COUNT * 24);
     assert_true(item != NULL && bytes != NULL);
     for (u32 i = 0; i < COUNT; i++) {
@@ -54,9 +57,10 @@ sort_keys(Rng *rng, bool equal)
         item[i] = (SortItem){
             .prefix = exec__key_prefix(key, 24), .key = key, .key_bytes = 24, .row = i};
     }
-    exec__items_sort(item, item + COUNT, COUNT);
+    exec__items_sort(item, item + COUNT, COUNT, &place);
     for (u32 i = 1; i < COUNT; i++)
         assert_true(memcmp(item[i - 1].key, item[i].key, 24) <= 0);
+    mem_free(place);
     mem_free(item);
     mem_free(bytes);
 }
