@@ -242,8 +242,8 @@ commit_one(Session *session, u32 at)
 {
     SessionDb *db = &session->db[at];
     ErrMsg msg = {.sql_offset = -1};
-    bool is_ddl = db->own_ddl;
-    if (!store_txn_has_written(db->txn) && session->level != STORE_SERIALIZABLE) {
+    bool is_ddl = db->own_ddl, wrote = store_txn_has_written(db->txn);
+    if (!wrote && session->level != STORE_SERIALIZABLE) {
         store_txn_rollback(db->txn);
         db->own_ddl = false;
         session__forget_txn(session, at);
@@ -263,6 +263,7 @@ commit_one(Session *session, u32 at)
         return session__fail(session, err, &msg);
     }
     db->own_ddl = false;
+    db->commits += wrote;
     return OK;
 }
 

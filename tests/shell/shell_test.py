@@ -280,7 +280,7 @@ def test_what_import_and_once_refuse(t):
         file.write("1,2\n")
     code, _, err = weft(t, text=f".separator :: \n.import {path} x\n.once -x\n.output --bom f\n")
     same((code, "separator of one character" in err, 'unknown option: "-x"' in err), (1, True, True))
-    same(weft(t, text=f".import --csv {path} x\n.expert\n.lint fkey-indexes\n.recover\n")[2].count(
+    same(weft(t, text=f".import --csv {path} x\n.expert\n.trace stdout\n.recover\n")[2].count(
         "is not supported"), 3)
 
 
