@@ -310,6 +310,14 @@ typedef struct weft_statistics {
 } weft_statistics;
 WEFT_API int weft_stats(weft_db *db, weft_statistics *statistics_out);
 
+/*
+ * Copy the database `name` ("main", or an attached one) into the new file `path`: what is committed
+ * when it begins, while others read and write.  A database in a file is copied page by page, one in
+ * memory row by row.  The file gets its name when it is whole and durable.  weft_interrupt() ends
+ * it.  WEFT_CANTOPEN if there is such a file already.
+ */
+WEFT_API int weft_backup(weft_db *db, const char *name, const char *path);
+
 #ifdef __cplusplus
 }
 #endif

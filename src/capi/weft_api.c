@@ -458,6 +458,13 @@ weft_checkpoint(weft_db *db)
 }
 
 int
+weft_backup(weft_db *db, const char *name, const char *path)
+{
+    if (db == NULL || db->session == NULL || name == NULL || path == NULL) return WEFT_MISUSE;
+    return weft__result(db, session_backup(db->session, name, path));
+}
+
+int
 weft_stats(weft_db *db, weft_statistics *statistics_out)
 {
     if (db == NULL || db->session == NULL || statistics_out == NULL) return WEFT_MISUSE;

@@ -233,3 +233,71 @@ session_copy_close(SessionCopy *copy)
     mem_free(copy->to_name);
     mem_free(copy);
 }
+
+/* ---- a whole file at once ---- */
+
+#define BACKUP_PAGES 256u /* A look at interrupts after so many. */
+
+static Err
+backup_by_pages(Store *store, const char *path, ErrMsg *msg)
+{
+    StoreBackup *backup;
+    bool more = true;
+    Err err = store_backup_open(store, path, &backup, msg);
+    while (err == OK && more) {
+        err = store_backup_step(backup, BACKUP_PAGES, &more, msg);
+        if (err == OK && more && (err = rt_check()) != OK) err_set(msg, err, NULL);
+    }
+    store_backup_close(backup);
+    return err;
+}
+
+/* Row by row, in one transaction of a new store. */
+static Err
+backup_by_rows(Session *session, const char *name, const char *path, ErrMsg *msg)
+{
+    Session *to = NULL;
+    bool done = false;
+    SessionOptions options = session->options;
+    options.read_only = options.in_memory = false;
+    options.create = true;
+    Err err = session_open(session->process, path, &options, &to, msg);
+    if (err == OK) err = session__ensure_txn(to);
+    if (err == OK) err = session__refresh_catalogs(to);
+    if (err == OK && catalog_table_count(to->db[0].catalog) > 0)
+        err = err_set(msg, ERR_EXISTS, "output file already exists: %s", path);
+    if (err == OK) err = session__autocommit_end(to, true);
+    SessionCopy *copy = NULL;
+    if (err == OK) err = session_copy_open(session, name, to, "main", &copy);
+    if (err == OK) err = session_copy_step(copy, U64_MAX, &done, msg);
+    if (err != OK && msg->err == OK) err_set(msg, err, NULL);
+    session_copy_close(copy);
+    session_destroy(to);
+    return err;
+}
+
+Err
+session_backup(Session *session, const char *name, const char *path)
+{
+    RtTask *previous;
+    ErrMsg msg = {.sql_offset = -1};
+    session_lock(session);
+    session__enter(session, &previous);
+    i32 at = copy__find_database(session, name);
+    Err err = at < 0 ? err_set(&msg, ERR_SQL, "unknown database %s", name) : OK;
+    bool has_pages = at >= 0 && session->db[at].database != NULL;
+    if (err == OK && has_pages) {
+        err = backup_by_pages(session->db[at].database->store, path, &msg);
+        has_pages = err != ERR_UNSUPPORTED; /* In memory, or a log that only memory has. */
+        if (!has_pages) err_clear(&msg);
+    }
+    if (at >= 0 && !has_pages) err = backup_by_rows(session, name, path, &msg);
+    if (err != OK) {
+        session__fail(session, err, &msg);
+    } else {
+        err_clear(&session->error);
+    }
+    session__leave(session, previous);
+    session_unlock(session);
+    return err;
+}

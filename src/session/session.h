@@ -112,6 +112,10 @@ void session_copy_progress(const SessionCopy *copy, u64 *left_out, u64 *pages_ou
 /* What is not complete is taken back.  NULL is allowed.  [parks] */
 void session_copy_close(SessionCopy *copy);
 
+/* Copy what is committed in a database into a new file, by its pages if it lies in a file itself.
+   ERR_EXISTS, ERR_SQL (no such database), errors of files.  [parks] */
+MUST_CHECK Err session_backup(Session *session, const char *name, const char *path);
+
 /* ---- snapshots (snapshot.c) ---- */
 
 /*

@@ -232,9 +232,14 @@ command_backup(Shell *shell, u32 count, char **argument)
     snprintf(part, bytes, "%s-part", file);
     Err err = rt_file_unlink(NULL, part, NULL); /* Left by a run that was killed. */
     (void)err;
-    if (shell_queryf(shell, NULL, NULL, "VACUUM %w INTO %Q", database, part) &&
-        rt_file_rename(NULL, part, file, &msg) != OK)
+    LinkError error = {.offset = -1};
+    if (shell->link == NULL)
+        shell_complain(shell, "Error: no database is open");
+    else if (!link_backup(shell->link, database, part, &error))
+        shell_complain(shell, "Error: %s", error.text != NULL ? error.text : "out of memory");
+    else if (rt_file_rename(NULL, part, file, &msg) != OK)
         shell_complain(shell, "Error: %s", err_message(&msg));
+    link_error_clear(&error);
     err_clear(&msg);
     mem_free(part);
 }

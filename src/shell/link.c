@@ -272,6 +272,15 @@ link_stats(Link *link, weft_statistics *stats_out)
 }
 
 bool
+link_backup(Link *link, const char *name, const char *path, LinkError *error_out)
+{
+    ASSERT(link->kind == &file_kind);
+    FileLink *file = file_link(link);
+    int code = weft_backup(file->db, name, path);
+    return code == WEFT_OK || db_fail(file, error_out, code, 0, true);
+}
+
+bool
 link_limit(Link *link, int limit, int to, int *value_out)
 {
     if (link->kind != &file_kind) return false;

@@ -55,6 +55,8 @@ i64 link_changes(Link *link); /* By the last statement. */
 /* Numbers of the engine; false: not known (through a server). */
 bool link_stats(Link *link, weft_statistics *stats_out);
 
+/* Copy a database into a new file.  Only of a file that is open here. */
+bool link_backup(Link *link, const char *name, const char *path, LinkError *error_out);
 /* A limit of the connection by its number in weft.h; negative `to`: only look.  False: not known
    (through a server, or no such limit). */
 bool link_limit(Link *link, int limit, int to, int *value_out);

@@ -490,6 +490,70 @@ misuse(void **state)
     weft_close(db);
 }
 
+static void
+expect_count(weft_db *db, const char *sql, int64_t wanted)
+{
+    weft_stmt *stmt = prepare(db, sql);
+    assert_int_equal(weft_step(stmt), WEFT_ROW);
+    assert_int_equal(weft_column_int64(stmt, 0), wanted);
+    weft_finalize(stmt);
+}
+
+static void
+expect_file(const char *path, const char *sql, int64_t wanted)
+{
+    weft_db *db;
+    assert_int_equal(weft_open(path, NULL, &db), WEFT_OK);
+    expect_count(db, sql, wanted);
+    weft_close(db);
+}
+
+/* Of files by pages, of memory by rows; what is open in a transaction is not in it. */
+static void
+backups(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/weft-backup-XXXXXX", path[3][64], command[64];
+    weft_db *file, *other, *memory = open_memory();
+    assert_non_null(mkdtemp(dir));
+    for (int i = 0; i < 3; i++)
+        snprintf(path[i], sizeof(path[i]), "%s/%d.db", dir, i);
+    assert_int_equal(weft_open(path[0], NULL, &file), WEFT_OK);
+    assert_int_equal(weft_open(path[0], NULL, &other), WEFT_OK);
+    assert_int_equal(weft_exec(file, "CREATE TABLE t(a, b); WITH RECURSIVE c(x) AS (VALUES(1) "
+                                     "UNION ALL SELECT x + 1 FROM c WHERE x < 5000) "
+                                     "INSERT INTO t SELECT x, printf('%0100d', x) FROM c"),
+                     WEFT_OK);
+    assert_int_equal(weft_exec(other, "BEGIN; DELETE FROM t WHERE a > 10"), WEFT_OK);
+    assert_int_equal(weft_backup(file, "main", path[1]), WEFT_OK);
+    assert_int_equal(weft_exec(other, "COMMIT"), WEFT_OK);
+    expect_file(path[1], "SELECT count(*) FROM t WHERE b = printf('%0100d', a)", 5000);
+    expect_count(file, "SELECT count(*) FROM t", 10);
+    assert_int_equal(weft_backup(file, "main", path[1]), WEFT_CANTOPEN);
+    assert_int_equal(weft_backup(file, "main", path[0]), WEFT_CANTOPEN);
+    assert_int_equal(weft_backup(file, "nosuch", path[2]), WEFT_ERROR);
+    assert_string_equal(weft_errmsg(file), "unknown database nosuch");
+    assert_int_equal(weft_backup(file, "main", "/nonexistent/x.db"), WEFT_CANTOPEN);
+
+    assert_int_equal(weft_exec(memory, "CREATE TABLE m(x); INSERT INTO m VALUES(1), (2)"), WEFT_OK);
+    assert_int_equal(weft_backup(memory, "main", path[1]), WEFT_CANTOPEN);
+    assert_int_equal(weft_backup(memory, "main", path[2]), WEFT_OK);
+    expect_file(path[2], "SELECT sum(x) FROM m", 3);
+    expect_file(path[1], "SELECT count(*) FROM t", 5000);
+    assert_int_equal(weft_backup(NULL, "main", path[2]), WEFT_MISUSE);
+    assert_int_equal(weft_backup(file, "main", NULL), WEFT_MISUSE);
+
+    assert_int_equal(weft_limit(file, WEFT_LIMIT_COLUMN, -1), 2000);
+    assert_int_equal(weft_limit(file, WEFT_LIMIT_COLUMN, 2), 2000);
+    assert_int_equal(weft_exec(file, "SELECT 1, 2, 3"), WEFT_ERROR);
+    assert_int_equal(weft_limit(file, 99, -1), -1);
+    weft_close(file);
+    weft_close(other);
+    weft_close(memory);
+    snprintf(command, sizeof(command), "rm -rf %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
 int
 main(void)
 {
@@ -504,6 +568,7 @@ main(void)
         cmocka_unit_test(isolation_levels),
         cmocka_unit_test(levels_differ),
         cmocka_unit_test(errors_outlive_the_connection),
+        cmocka_unit_test(backups),
         cmocka_unit_test(misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
