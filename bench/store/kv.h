@@ -49,6 +49,8 @@ const KvKind *kv_lmdb(void);
 /* For rows that ask more of the store itself. */
 struct Store;
 struct Store *kv_weft_store(Kv *kv);
+/* Add 1 to the number at the start of a value, in a transaction of its own; what it is now. */
+u64 kv_weft_increment(KvSession *session, u64 key);
 
 /* Print what went wrong and end the program. */
 __attribute__((format(printf, 1, 2), noreturn)) void kv_die(const char *format, ...);

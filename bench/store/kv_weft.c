@@ -166,6 +166,35 @@ own_update_one(KvSession *session, u64 key, Slice value)
     own_commit(session);
 }
 
+/* Reads the newest version, as an UPDATE does: whoever holds the row is waited for. */
+u64
+kv_weft_increment(KvSession *session, u64 key)
+{
+    u8 bytes[8], value[8];
+    key_make(key, bytes);
+    for (;;) {
+        bool found, newer;
+        Slice old;
+        StoreVerdict verdict;
+        own_begin(session, true);
+        Err err = store_get_newest(session->txn, session->kv->tree, (Slice){bytes, 8}, &found,
+                                   &newer, &old);
+        if (err == OK && !found) kv_die("weft: no key %llu", (unsigned long long)key);
+        if (err == OK && !newer) {
+            u64 number = load_u64(old.p) + 1;
+            store_u64(value, number);
+            err = store_put(session->txn, session->kv->tree, (Slice){bytes, 8}, (Slice){value, 8},
+                            STORE_PUT_UPDATE, &verdict);
+            if (err == OK) {
+                own_commit(session);
+                return number;
+            }
+        }
+        if (err != ERR_BUSY_SNAPSHOT) must(err, "increment");
+        store_txn_rollback(session->txn);
+    }
+}
+
 static u64
 own_scan(KvSession *session, u64 *sum_out)
 {

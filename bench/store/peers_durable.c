@@ -15,6 +15,7 @@
 #define WRITERS_MAX   32
 #define LATENCIES_MAX 1000000
 #define ROWS_MOST     200000 /* More only take longer to load. */
+#define HOT_GOAL      5.0    /* 32 writers of one row against one. */
 #define LATENCY_GOAL  0.5    /* p99.9 with a checkpoint: at most twice that without. */
 
 typedef struct Writer {
@@ -22,6 +23,7 @@ typedef struct Writer {
     Kv *kv;
     KvWait wait;
     u64 rows, seed, done;
+    bool is_hot; /* All increment the row behind the others. */
     atomic_bool *is_over;
     pthread_barrier_t *barrier;
     double *latency_ms;  /* NULL: not wanted. */
@@ -39,6 +41,11 @@ write_until_over(void *arg)
     writer->began = now_s();
     while (!atomic_load(writer->is_over)) {
         double began = writer->latency_ms == NULL ? 0 : now_s();
+        if (writer->is_hot) {
+            kv_weft_increment(session, writer->rows);
+            writer->done++;
+            continue;
+        }
         peers_mark(value, writer->seed); /* SQLite writes nothing over what is the same. */
         writer->kind->update_one(session, random_next(&writer->seed) % writer->rows,
                                  (Slice){(const u8 *)value, sizeof(value)});
@@ -60,7 +67,8 @@ sleep_s(double seconds)
 
 /* Commits a second. */
 static double
-write_for(const KvKind *kind, Kv *kv, KvWait wait, u64 rows, u32 writers, double seconds)
+write_some(const KvKind *kind, Kv *kv, KvWait wait, u64 rows, u32 writers, double seconds,
+           bool is_hot, u64 *done_out)
 {
     static u64 seed; /* Never the same numbers twice. */
     Writer writer[WRITERS_MAX];
@@ -75,6 +83,7 @@ write_for(const KvKind *kind, Kv *kv, KvWait wait, u64 rows, u32 writers, double
                              .kv = kv,
                              .wait = wait,
                              .rows = rows,
+                             .is_hot = is_hot,
                              .seed = ++seed * 0x9e3779b97f4a7c15u,
                              .is_over = &is_over,
                              .barrier = &barrier};
@@ -91,7 +100,15 @@ write_for(const KvKind *kind, Kv *kv, KvWait wait, u64 rows, u32 writers, double
         ended = MAX_OF(ended, writer[i].ended);
     }
     pthread_barrier_destroy(&barrier);
+    *done_out += done;
     return (double)done / (ended - began);
+}
+
+static double
+write_for(const KvKind *kind, Kv *kv, KvWait wait, u64 rows, u32 writers, double seconds)
+{
+    u64 done = 0;
+    return write_some(kind, kv, wait, rows, writers, seconds, false, &done);
 }
 
 /* The way to wait with which SQLite does most; the others have one. */
@@ -143,6 +160,32 @@ update_rows(Peers *peers, Kv *kv[PEERS_MAX], u64 rows)
         for (u32 i = peers->kinds > 1; i < peers->kinds; i++)
             row_show(&peers->bench, &row[i]);
     }
+}
+
+/* ---- one hot row ---- */
+
+static void
+hot_row(Peers *peers, Kv *kv, u64 rows)
+{
+    double seconds = peers->bench.options.seconds;
+    u64 done = 0;
+    if (!peers_wants(peers, "hot_row_32")) return;
+    Row row = peers_row(peers, "hot_row_32", 0, "increments a second", true, HOT_GOAL);
+    KvSession *session = kv_weft.session(kv, KV_WAIT_TIMEOUT);
+    u8 zero[8] = {0};
+    kv_weft.begin(session, true);
+    kv_weft.insert(session, rows, (Slice){zero, sizeof(zero)});
+    kv_weft.commit(session);
+    for (int round = 0; round < peers->bench.options.rounds; round++) {
+        double one = write_some(&kv_weft, kv, KV_WAIT_TIMEOUT, rows, 1, seconds, true, &done);
+        double many = write_some(&kv_weft, kv, KV_WAIT_TIMEOUT, rows, 32, seconds, true, &done);
+        row_add(&row, many, one);
+    }
+    if (kv_weft_increment(session, rows) != done + 1)
+        bench_fail(&peers->bench, "the hot row has lost increments");
+    kv_weft.session_end(session);
+    row.peer_name = "one writer";
+    row_show(&peers->bench, &row);
 }
 
 /* ---- beside a checkpoint ---- */
@@ -205,8 +248,9 @@ checkpoint_row(Peers *peers, Kv *kv, u64 rows)
 void
 peers_durable_group(Peers *peers)
 {
-    if (!peers_wants(peers, "update_1 update_8 update_32 commit_p999") &&
-        strstr("update_1 update_8 update_32 commit_p999", peers->bench.options.part) == NULL)
+    if (!peers_wants(peers, "update_1 update_8 update_32 hot_row_32 commit_p999") &&
+        strstr("update_1 update_8 update_32 hot_row_32 commit_p999", peers->bench.options.part) ==
+            NULL)
         return;
     Kv *kv[PEERS_MAX];
     PeerPlace place[PEERS_MAX];
@@ -217,6 +261,7 @@ peers_durable_group(Peers *peers)
         peers_fill(peers->kind[i], kv[i], rows, VALUE_BYTES);
     }
     update_rows(peers, kv, rows);
+    hot_row(peers, kv[0], rows);
     checkpoint_row(peers, kv[0], rows);
     for (u32 i = 0; i < peers->kinds; i++) {
         peers->kind[i]->close(kv[i]);
