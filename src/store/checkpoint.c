@@ -115,11 +115,13 @@ describe_trees(const Describing *d)
         if (tree == NULL || tree->map.root == 0 || rt_load_relaxed(&tree->gone) != 0) continue;
         if (tree->map.born_epoch > store->file->cut_epoch) continue;
         u64 dropped_ts = rt_load_relaxed(&tree->dropped_ts);
+        /* Its page is in the cut, but no undo of its creator that would take it back. */
+        bool is_early = rt_load_acquire(&tree->noted_epoch) > store->file->cut_epoch && !PLANT(148);
         DescribedTree described = {
             .id = id,
             .root = tree->map.root,
             .kind = tree->kind,
-            .is_dropped = dropped_ts != 0 && dropped_ts <= store->file->cut_ts,
+            .is_dropped = is_early || (dropped_ts != 0 && dropped_ts <= store->file->cut_ts),
             .slots = rt_load_relaxed(&tree->slots),
             .number = rt_load_relaxed(&tree->number),
         };

@@ -27,7 +27,7 @@ shelf_of(RtPtr *at)
 
 /* `root` NODE_PAGE_NONE: the tree is new. */
 static Err
-tree_make(Store *store, TreeId id, StoreTreeKind kind, u32 root, Tree **tree_out)
+tree_make(Store *store, TreeId id, StoreTreeKind kind, u32 root, u64 noted_epoch, Tree **tree_out)
 {
     *tree_out = NULL;
     if (id == TREE_NONE || id >= STORE_TREE_ID_END) return ERR_LIMIT;
@@ -39,6 +39,7 @@ tree_make(Store *store, TreeId id, StoreTreeKind kind, u32 root, Tree **tree_out
     if (tree == NULL) return ERR_NOMEM;
     tree->id = id;
     tree->kind = (u8)kind;
+    rt_word_init(&tree->noted_epoch, noted_epoch);
     bool is_int = kind == STORE_TREE_INT;
     Err err = root == NODE_PAGE_NONE
                   ? btree_create(&tree->map, store->pages_file, &store->btree_pages, id, is_int)
@@ -57,13 +58,19 @@ tree_make(Store *store, TreeId id, StoreTreeKind kind, u32 root, Tree **tree_out
 Err
 store__tree_make(Store *store, TreeId id, StoreTreeKind kind, Tree **tree_out)
 {
-    return tree_make(store, id, kind, NODE_PAGE_NONE, tree_out);
+    return tree_make(store, id, kind, NODE_PAGE_NONE, 0, tree_out);
+}
+
+Err
+store__tree_make_running(Store *store, TreeId id, StoreTreeKind kind, Tree **tree_out)
+{
+    return tree_make(store, id, kind, NODE_PAGE_NONE, U64_MAX, tree_out);
 }
 
 Err
 store__tree_adopt(Store *store, TreeId id, StoreTreeKind kind, u32 root, Tree **tree_out)
 {
-    return tree_make(store, id, kind, root, tree_out);
+    return tree_make(store, id, kind, root, 0, tree_out);
 }
 
 /* A leaf of a tree that goes: its long values go too. */

@@ -48,6 +48,7 @@ typedef struct Tree {
     RtU32 numbering;    /* TreeNumbering */
     RtU32 key_holds;    /* Holds of its keys in the lock table; changes under the wait latch. */
     RtU64 created_ts;   /* 0 while its creator runs. */
+    RtU64 noted_epoch;  /* Of its entry on its creator's undo list; U64_MAX: it comes. */
     RtU64 dropped_ts;   /* 0, or when the drop was committed. */
     RowCount row_count; /* Commit latch. */
 } Tree;
@@ -217,6 +218,9 @@ store__tree(const Store *store, TreeId id)
 }
 /* Make a tree object under a given id (recovery, creation).  ERR_NOMEM. */
 MUST_CHECK Err store__tree_make(Store *store, TreeId id, StoreTreeKind kind, Tree **tree_out);
+/* The same by a transaction that is about to note it on its undo list. */
+MUST_CHECK Err store__tree_make_running(Store *store, TreeId id, StoreTreeKind kind,
+                                        Tree **tree_out);
 /* The tree whose root is that page.  ERR_NOMEM, ERR_LIMIT. */
 MUST_CHECK Err store__tree_adopt(Store *store, TreeId id, StoreTreeKind kind, u32 root,
                                  Tree **tree_out);

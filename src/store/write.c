@@ -140,6 +140,9 @@ note_tree(StoreTxn *txn, TreeNote *note, UndoKind kind, TreeId tree, u8 tree_kin
     page_op_begin(store__page_ops(store), &op);
     UndoEntry *entry = undo_append(&txn->state->undo, kind, tree, SLICE_NONE, op.epoch, redo_at);
     entry->tree_kind = tree_kind;
+    if (kind == UNDO_TREE_CREATE) {
+        rt_store_release(&store__tree(store, tree)->noted_epoch, op.epoch);
+    }
     page_op_end(&op);
     note->tree = tree;
     note->kind = (u8)kind;
@@ -183,7 +186,7 @@ store_tree_create(StoreTxn *txn, StoreTreeKind kind, TreeId *tree_out)
     rt_mutex_lock(&store->trees_mutex);
     TreeId id = rt_load_relaxed(&store->tree_next);
     Tree *tree = NULL;
-    err = store__tree_make(store, id, kind, &tree);
+    err = store__tree_make_running(store, id, kind, &tree);
     rt_mutex_unlock(&store->trees_mutex);
     if (err != OK) {
         mem_free(note);
