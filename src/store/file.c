@@ -283,8 +283,9 @@ open_super(Store *store, StoreFile *file, const Super *super, const StoreOptions
 
 /*
  * Was the file made, and the power lost before its first superblock was whole?  Then nothing was
- * ever in it: it has no byte beyond the superblocks, and is zeros or bears our magic.  A log that
- * holds anything is found by who opens it as empty.
+ * ever in it: it has no byte beyond the superblocks, and bears our magic, or is zeros but for the
+ * places of the first one, of which any part may have been written.  A log that holds anything is
+ * found by who opens it as empty.
  */
 static Err
 is_unborn(StoreFile *file, u64 size_bytes, bool ours, bool *unborn_out, ErrMsg *msg)
@@ -295,11 +296,12 @@ is_unborn(StoreFile *file, u64 size_bytes, bool ours, bool *unborn_out, ErrMsg *
     if (bytes == NULL) return err_set(msg, ERR_NOMEM, "out of memory");
     size_t got;
     Err err = rt_file_read(file->file, 0, bytes, SUPER_COPIES_BYTES, &got, msg);
-    bool zeros = true;
+    bool blank = true;
     for (size_t i = 0; err == OK && i < got; i++) {
-        zeros = zeros && bytes[i] == 0;
+        bool is_first = i >= SUPER_COPIES_BYTES / 2 && i % SUPER_COPY_BYTES < sizeof(Super);
+        blank = blank && (bytes[i] == 0 || is_first);
     }
-    *unborn_out = err == OK && (ours || zeros);
+    *unborn_out = err == OK && (ours || blank);
     mem_free(bytes);
     return err;
 }

@@ -185,6 +185,40 @@ write_file(const Kit *kit, const void *bytes, size_t count)
     rt_file_close(file);
 }
 
+/* The power went while the first superblock was written: any part of it may be there, without its
+   magic, and nothing else. */
+static void
+torn_first_superblocks(void **state)
+{
+    (void)state;
+    Kit kit;
+    kit_start(&kit);
+    u8 bytes[8192 + 4096 + 112] = {0};
+    Store *store;
+    ErrMsg msg = {0};
+    memset(bytes + 8192 + 20, 0xa5, 60);
+    write_file(&kit, bytes, 8192 + 80);
+    store = kit_open(&kit);
+    StoreTxn *txn = kit_begin(store, STORE_SNAPSHOT);
+    kit_put(txn, TREE_ROOT, "k", "v", STORE_PUT_INSERT);
+    kit_commit(txn);
+    store_close(store);
+    memset(bytes + 8192 + 4096 + 100, 0xa5, 12);
+    write_file(&kit, bytes, sizeof(bytes));
+    store = kit_open(&kit);
+    store_close(store);
+    /* A byte that no first superblock has: somebody else's file. */
+    for (u32 at = 0; at < 3; at++) {
+        static const u32 places[] = {100, 8191, 8192 + 112};
+        bytes[places[at]] = 1;
+        write_file(&kit, bytes, sizeof(bytes));
+        assert_int_equal(kit_try_open(&kit, &store, &msg), ERR_NOTADB);
+        bytes[places[at]] = 0;
+    }
+    err_clear(&msg);
+    kit_end(&kit);
+}
+
 static void
 foreign_files_are_refused(void **state)
 {
@@ -251,7 +285,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closed_and_opened),        cmocka_unit_test(killed_and_opened),
         cmocka_unit_test(long_values_and_rotation), cmocka_unit_test(foreign_files_are_refused),
-        cmocka_unit_test(read_only_and_shared),
+        cmocka_unit_test(torn_first_superblocks),   cmocka_unit_test(read_only_and_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
