@@ -21,8 +21,8 @@ async function run(load, workers, step) {
 }
 
 async function point(id) {
-    const { rows } = await client.execute({ sql: "SELECT debits - credits FROM account WHERE id = ?", args: [id] });
-    if (rows.length !== 1) throw new Error(`account ${id} is missing`);
+    const { rows } = await client.execute({ sql: "SELECT debits - credits, id FROM account WHERE id = ?", args: [id] });
+    if (rows.length !== 1 || rows[0].id !== id) throw new Error(`account ${id} is ${JSON.stringify(rows)}`);
     return true;
 }
 

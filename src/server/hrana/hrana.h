@@ -176,6 +176,7 @@ typedef struct HranaWriter {
 typedef struct HranaMark {
     size_t bytes;
     JsonWriter json;
+    Err err; /* What is lacking in front of it stays lacking. */
 } HranaMark;
 
 void hrana__writer_init(HranaWriter *writer, Buf *out, bool is_pb, u32 version, Server *server);

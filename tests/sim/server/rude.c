@@ -180,7 +180,10 @@ use_other(Shift *shift)
     if (!link_use(link, name, &refused)) return false;
     if (!refused && !may) rt_sim_fail("client %u was let into %s", shift->who, name);
     if (refused) {
+        /* It is the other one that there may not be. */
+        shift->data = &shift->model->data[(shift->db + 1) % DATABASES];
         if (may) shift__code_check(shift, link->refused, "use");
+        shift->data = &shift->model->data[shift->db];
         link->refused[0] = 0;
         return true;
     }

@@ -307,10 +307,31 @@ stored_texts(void **state)
     hrana__store_free(&store);
 }
 
+/* Going back forgets what failed since, but not what is missing in front of the mark. */
+static void
+going_back_keeps_earlier_errors(void **state)
+{
+    (void)state;
+    for (u32 is_pb = 0; is_pb < 2; is_pb++) {
+        Buf out = {0};
+        HranaWriter writer;
+        hrana__writer_init(&writer, &out, is_pb != 0, 3, NULL);
+        HranaMark mark = hrana__mark(&writer);
+        writer.err = ERR_NOMEM;
+        HranaMark later = hrana__mark(&writer);
+        hrana__back(&writer, later);
+        assert_int_equal(hrana__writer_done(&writer), ERR_NOMEM);
+        hrana__back(&writer, mark);
+        assert_int_equal(hrana__writer_done(&writer), OK);
+        buf_free(&out);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(going_back_keeps_earlier_errors),
         cmocka_unit_test(json_pipeline),
         cmocka_unit_test(bad_json_is_told),
         cmocka_unit_test(conditions_are_checked),
