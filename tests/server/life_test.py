@@ -5,9 +5,12 @@ Method: run the real weftd; end it by SIGTERM, SIGINT and SIGKILL at awkward mom
 and compare with what it had acknowledged.
 """
 import os
+import pathlib
 import random
 import re
+import resource
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -31,6 +34,60 @@ def test_command_line(t):
     missing = run("--listen", "127.0.0.1:0", t.path("missing"))
     same((missing.returncode, "weftd:" in missing.stderr), (1, True))
     same(run("--create", "--listen", "127.0.0.1:99999", t.path()).returncode, 1)
+
+
+def test_every_option_is_known_everywhere(t):
+    """What --help names stands in the manual page too, and in a configuration file."""
+    text = subprocess.run([t.weftd, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
+    options = sorted(set(re.findall(r"--([a-z][a-z-]*)", text)))
+    same(len(options) > 30, True)
+    page = (pathlib.Path(__file__).resolve().parents[2] / "dist/weftd.1").read_text(encoding="utf-8").replace("\\-", "-")
+    same([name for name in options if "--" + name not in page], [])
+    config = t.path("weftd.conf")
+    for name in options:
+        with open(config, "w", encoding="ascii") as file:
+            file.write(f"{name} =\nnone-of-them = 1\n")
+        done = subprocess.run([t.weftd, "--config", config, "x"], capture_output=True, text=True, timeout=60, check=False)
+        unknown = f"unknown option in the configuration: {name}\n" in done.stderr
+        same((name, done.returncode, unknown), (name, 2, name in ("config", "help", "version")))
+
+
+def test_systemd_is_told(t):
+    """Datagrams to NOTIFY_SOCKET: while it recovers, when it serves, reloads, and stops."""
+    path = t.path("notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as inbox:
+        inbox.bind(path)
+        inbox.settimeout(60)
+
+        def told(*wanted):
+            lines = inbox.recv(4096).decode().split("\n")
+            same([line.split("=")[0] + "=" + (line.split("=")[1] if line.startswith("READY") else "") for line in lines], list(wanted))
+        with Server(t.weftd, t.path(), env={"NOTIFY_SOCKET": path}) as server:
+            told("EXTEND_TIMEOUT_USEC=", "STATUS=")
+            told("READY=1", "STATUS=")
+            server.process.send_signal(signal.SIGHUP)
+            told("RELOADING=")
+            told("READY=1")
+            same(server.terminate(), 0)
+            told("STOPPING=", "EXTEND_TIMEOUT_USEC=")
+
+
+def test_descriptors_run_out(t):
+    """Who is connected is served on; who comes is taken when there is room again."""
+    with Server(t.weftd, t.path()) as server, server.connect() as old:
+        old.run("CREATE TABLE t(a)")
+        used = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (used + 10, used + 10))
+        host, port = server.address.rsplit(":", 1)
+        more = [socket.create_connection((host, int(port)), timeout=60) for _ in range(40)]
+        for number in range(20):
+            old.run("INSERT INTO t VALUES(?)", [number])
+        same(old.query("SELECT count(*) FROM t"), [[20]])
+        for one in more:
+            one.close()
+        with server.connect() as new:       # The acceptor pauses and tries again.
+            same(new.query("SELECT count(*) FROM t"), [[20]])
+        same(server.terminate(), 0)
 
 
 def test_address_in_use(t):
