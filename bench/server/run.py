@@ -32,6 +32,7 @@ from quack import Server  # noqa: E402  pylint: disable=wrong-import-position
 
 ROWS = 10000
 DEPTH = 64
+SILENT = ("--no-greet",)    # Clients of HTTP connect ahead, and on a busy machine say nothing for a while.
 LOADS = ("point reads, 1 at a time", "point reads, 16 at a time", "inserts, 1 at a time", "inserts, 16 at a time",
          "inserts, 50 at a time")
 
@@ -215,14 +216,14 @@ def beside_sqld(table, build, folder, seconds):
         return
     shutil.copy(ROOT / "bench/server/hrana.mjs", clients)
     for scheme in ("http", "ws"):
-        with Server(str(build / "weftd"), os.path.join(folder, f"{scheme}.weft"), "--sync", "normal") as server:
+        with Server(str(build / "weftd"), os.path.join(folder, f"{scheme}.weft"), *SILENT, "--sync", "normal") as server:
             ours, our_cpu = client_load(clients, scheme, server, seconds)
         with tempfile.TemporaryDirectory(dir=folder) as where, Sqld(peer, where) as sqld:
             theirs, their_cpu = client_load(clients, scheme, sqld, seconds)
         compare(table, scheme, ours, theirs)
         table.row(f"{scheme}: processor time a statement", their_cpu / our_cpu, "times", 3,
                   note=f"{1e6 * our_cpu:.0f} us against sqld's {1e6 * their_cpu:.0f}, over all loads")
-        with Server(str(build / "weftd"), os.path.join(folder, f"{scheme}-full.weft")) as server:
+        with Server(str(build / "weftd"), os.path.join(folder, f"{scheme}-full.weft"), *SILENT) as server:
             full, _ = client_load(clients, scheme, server, seconds)
         for name in LOADS[2:]:
             if name in full:
@@ -277,7 +278,7 @@ def ledger_hrana(table, build, folder, seconds, rounds):
         ours, theirs = {}, {}
         for _ in range(rounds):
             with tempfile.TemporaryDirectory(dir=folder) as where:
-                with Server(str(build / "weftd"), os.path.join(where, "ledger.weft"), "--sync", "normal") as server:
+                with Server(str(build / "weftd"), os.path.join(where, "ledger.weft"), *SILENT, "--sync", "normal") as server:
                     for name, value in ledger_client(clients, scheme, server, seconds).items():
                         ours.setdefault(name, []).append(value)
                 if peer is not None:
