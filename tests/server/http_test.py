@@ -720,6 +720,36 @@ def test_files_are_out_of_reach(t):
         c.run("VACUUM")
 
 
+def test_no_spelling_leads_out(t):
+    """More than a hundred ways to write a file elsewhere, by every door that takes a name: refused, and nothing is made."""
+    root = t.path("root")
+    folder = os.path.join(root, "d")
+    os.makedirs(folder)
+    heads = ["../", "..\\", "/", "./", "../../", "..%2f", "%2e%2e/", "d/../../", "file:", "file://", "file:///", "~/", "\u2025/", "..;/",
+             os.path.join(root, "")]
+    tails = ["x", "x.weft", "X", "x ", " x", "x/", "x?mode=rwc", "x#y", ".x", "x\u00e9"]
+    names = [head + tail for head in heads for tail in tails] + ["", ".", "..", "-x", "\0x", "x\ny", "a" * 64, ":memory:x", "A"]
+    same(len(names) > 150, True)
+    with Server(t.weftd, folder, "--dir") as server, Http(server) as h, server.connect() as c:
+        c.call(use="home")
+        c.run("CREATE TABLE t(a)")
+        for name in names:
+            for sql in ("ATTACH ? AS x", "VACUUM INTO ?"):
+                result = h.pipeline(execute("SELECT 1"), execute(sql, name), CLOSE)[1]
+                same((name, result["type"]), (name, "error"))
+            try:
+                c.call(use=name)
+                raise AssertionError(name)
+            except QuackError as error:
+                same((name, error.name in ("QUACK_REQUEST", "SQLITE_CANTOPEN")), (name, True))
+            if name.isascii() and name.isprintable() and name.strip() == name != "":
+                status = h.ask("POST", "/v2/pipeline", {"requests": [CLOSE]}, ["x-namespace: " + name])[0]
+                same((name, status), (name, 404))
+        same(c.query("SELECT count(*) FROM t"), [[0]])      # Still at home.
+    same(os.listdir(root), ["d"])
+    same({name.split(".")[0] for name in os.listdir(folder)}, {"home", "default"})
+
+
 def test_links_out_of_the_directory_are_refused(t):
     """A database, or a part of its log, that is a link to a file elsewhere: refused, and that file is let alone."""
     folder, outside = t.path("d"), t.path("outside")
