@@ -180,7 +180,7 @@ def client_load(clients, scheme, server, seconds):
     found, why = client_run(clients, "hrana.mjs", f"{scheme}://{server.address}", seconds)
     rows = {row["load"]: row for row in found}
     if why is not None:
-        print(f"bench: the load did not come to its end: {why}", file=sys.stderr)
+        print(f"bench: the load on {type(server).__name__} did not come to its end: {why}", file=sys.stderr)
     count = sum(row["per_second"] * seconds for row in rows.values())
     return rows, (cpu_seconds(server.process.pid) - cpu) / max(1, count)
 
