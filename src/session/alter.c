@@ -339,7 +339,10 @@ alter_found(Ddl *ddl, const TableDef *table, const AstAlter *ast)
     if (err == OK && names_change && !table->is_view) err = bind_schema(ddl, &nothing, "");
     if (err != OK) return err;
     switch (ast->kind) {
-    case AST_ALTER_ADD_COLUMN: err = ddl_add_column(&ddl->context, table, ast, &catalog); break;
+    case AST_ALTER_ADD_COLUMN:
+        err = ddl_check_collations(&ddl->context, ddl->stmt->ast);
+        if (err == OK) err = ddl_add_column(&ddl->context, table, ast, &catalog);
+        break;
     case AST_ALTER_DROP_COLUMN: err = ddl_drop_column(&ddl->context, table, ast, &catalog); break;
     case AST_ALTER_RENAME_TABLE:
         err = rename_table(ddl, table, ast, &catalog);

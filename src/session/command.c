@@ -70,6 +70,8 @@ ddl__context(Ddl *ddl, u32 database)
     if (err == OK) err = session__refresh_catalogs(ddl->session);
     if (err != OK) return err;
     ddl->database = database;
+    db->env.find_collation = ddl->session->find_collation;
+    db->env.arg = ddl->session->collation_arg;
     ddl->context = (DdlContext){
         .txn = db->txn,
         .env = &db->env,
@@ -334,6 +336,8 @@ create_table(Ddl *ddl, const AstCreateTable *ast)
     if (ast->if_not_exists && exists_already(ddl, &ast->name)) return OK;
     if (ast->as_select != NULL) return create_table_as(ddl, ast);
     Catalog *catalog;
+    err = ddl_check_collations(&ddl->context, ddl->stmt->ast);
+    if (err != OK) return ddl__fail(ddl, err);
     err = ddl_create_table(&ddl->context, ast, &catalog);
     if (err != OK) return ddl__fail(ddl, err);
     ddl__done(ddl, catalog);
@@ -407,6 +411,8 @@ create_index(Ddl *ddl, const AstCreateIndex *ast)
     }
     Catalog *catalog;
     const IndexDef *index;
+    err = ddl_check_collations(&ddl->context, ddl->stmt->ast);
+    if (err != OK) return ddl__fail(ddl, err);
     err = ddl_create_index(&ddl->context, ast, &catalog, &index);
     if (err != OK) return ddl__fail(ddl, err);
     ddl__done(ddl, catalog);
@@ -734,8 +740,10 @@ static bool
 index_uses(const IndexDef *index, Slice collation)
 {
     for (u32 i = 0; i < index->key_columns; i++) {
-        const Collation *at = index->column[i].collation;
-        if (at != NULL && slice_equal_nocase(collation, SLICE(at->name, strlen(at->name)))) {
+        const IndexColumn *column = &index->column[i];
+        const char *name = column->host_collation;
+        if (name == NULL && column->collation != NULL) name = column->collation->name;
+        if (name != NULL && slice_equal_nocase(collation, SLICE(name, strlen(name)))) {
             return true;
         }
     }

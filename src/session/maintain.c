@@ -135,12 +135,6 @@ attach_file(Session *session, char *file, char *name)
         err_clear(&msg);
         return session_set_error(session, err, "unable to open database: %s", file);
     }
-    for (u32 i = 0; i < session->db_count; i++) {
-        if (session->db[i].database != database || nameless) continue;
-        database__close(database);
-        return session_set_error(session, ERR_UNSUPPORTED,
-                                 "attaching a database twice to one connection is not supported");
-    }
     session->db[slot] = (SessionDb){
         .name = name,
         .own_name = name,
@@ -205,9 +199,10 @@ maintain__detach(Stmt *stmt, const AstAttach *ast)
     if (err != OK) return err;
     session__catalog_view(session, &view);
     i32 at = catalog_view_database(&view, SLICE(name, strlen(name)));
-    if (at < 0 || session->db[at].database == NULL) {
+    bool fixed = at >= 0 && at < 2;
+    if (!fixed && (at < 0 || session->db[at].database == NULL)) {
         err = session_set_error(session, ERR_SQL, "no such database: %s", name);
-    } else if (at < 2) {
+    } else if (fixed) {
         err = session_set_error(session, ERR_SQL, "cannot detach database %s", name);
     } else {
         err = detach_slot(session, (u32)at);

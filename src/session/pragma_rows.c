@@ -203,6 +203,7 @@ index_row(PragmaCall *call, const IndexDef *index, u32 at, const IndexColumn *co
                                               : column->column;
     const char *name = cid < 0 ? NULL : index->table->column[column->column].name;
     const char *collation = column->collation == NULL ? "BINARY" : column->collation->name;
+    if (column->host_collation != NULL) collation = column->host_collation;
     const Cell cells[6] = {
         cell_int(at),           cell_int(cid),        text_cell(name),
         cell_int(column->desc), text_cell(collation), cell_int(is_key),

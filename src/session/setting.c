@@ -150,7 +150,9 @@ fill_column(const TableDef *table, const char *name, SessionColumn *out)
     const ColumnDef *column = &table->column[at];
     *out = (SessionColumn){
         .type = column->type_text,
-        .collation = column->collation == NULL ? "BINARY" : column->collation->name,
+        .collation = column->host_collation != NULL ? column->host_collation
+                     : column->collation == NULL    ? "BINARY"
+                                                    : column->collation->name,
         .not_null = column->not_null,
         .primary_key = in_key(table, at),
         .autoincrement = table->autoincrement && table->rowid_column == at,

@@ -89,6 +89,19 @@ take_token(Session *session, u32 at)
     return err == OK ? OK : session__store_error(session, at, err);
 }
 
+/* One database may be attached by several names, each with a transaction of its own; only one of
+   them writes at a time, as connections to one file in SQLite. */
+static bool
+twin_has_written(const Session *session, u32 at)
+{
+    for (u32 i = 0; i < session->db_count; i++) {
+        const SessionDb *db = &session->db[i];
+        if (i == at || db->database != session->db[at].database || db->txn == NULL) continue;
+        if (db->has_token || store_txn_has_written(db->txn)) return true;
+    }
+    return false;
+}
+
 Err
 session__ensure_token(Session *session, i32 database)
 {
@@ -104,7 +117,11 @@ session__ensure_token(Session *session, i32 database)
         if (db->read_only || store_is_read_only(db->database->store)) {
             return session__fail(session, ERR_READONLY, NULL);
         }
-        if (db->has_token || !session__single(session)) continue;
+        if (db->has_token) continue;
+        if (session->db_count > 2 && twin_has_written(session, i)) {
+            return session_set_error(session, ERR_BUSY, "database is locked");
+        }
+        if (!session__single(session)) continue;
         Err err = take_token(session, i);
         if (err != OK) return err;
         db->has_token = true;

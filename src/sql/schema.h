@@ -29,10 +29,13 @@ typedef struct ColumnDef {
     bool not_null;
     u8 not_null_conflict; /* Conflict */
     bool primary_key;
-    bool hidden;      /* Virtual-table hidden column. */
-    u8 generated;     /* 0 no, 1 virtual, 2 stored */
-    u16 stored_index; /* Position in the record; virtual columns: unused. */
-    const Collation *collation;
+    bool hidden;                /* Virtual-table hidden column. */
+    u8 generated;               /* 0 no, 1 virtual, 2 stored */
+    u16 stored_index;           /* Position in the record; virtual columns: unused. */
+    const Collation *collation; /* BINARY if the program's is meant: */
+    /* A collation that is not built in, as typed; each connection looks up what it has by that
+       name.  NULL: none. */
+    const char *host_collation;
     const char *default_sql;   /* Text of the DEFAULT expression; NULL if none. */
     const char *default_expr;  /* What it means: for DEFAULT abc that is the string 'abc'. */
     const char *generated_sql; /* Text of the generating expression. */
@@ -52,8 +55,9 @@ typedef enum StrictType {
 typedef struct IndexColumn {
     u16 column; /* Table column, COLUMN_ROWID or COLUMN_EXPR. */
     bool desc;
-    const Collation *collation;
-    const char *expr_sql; /* For COLUMN_EXPR. */
+    const Collation *collation; /* Of the entries: BINARY where the program's was asked for. */
+    const char *host_collation; /* Which that is; NULL: none. */
+    const char *expr_sql;       /* For COLUMN_EXPR. */
 } IndexColumn;
 
 typedef enum IndexOrigin { INDEX_CREATED, INDEX_UNIQUE, INDEX_PRIMARY_KEY } IndexOrigin;

@@ -291,6 +291,12 @@ index_write(Export *export, const IndexDef *index)
 {
     const TableDef *table = index->table;
     export->table = table;
+    /* A SQLite file keeps it in that order, which only the program knows. */
+    for (u32 i = 0; i < index->key_columns; i++) {
+        if (index->column[i].host_collation == NULL) continue;
+        return err_set(export->msg, ERR_UNSUPPORTED, "index %s: its collation %s is not built in",
+                       index->name, index->column[i].host_collation);
+    }
     u32 most = index->key_columns +
                (table->primary_key != NULL ? table->primary_key->key_columns : 0u);
     export->value = ARENA_NEW_ARRAY(&export->arena, Cell, most + 2);

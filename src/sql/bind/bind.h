@@ -393,6 +393,11 @@ const Collation *bind__compare_collation(const PlanExpr *left, const PlanExpr *r
 const Collation *bind__carried_collation(const PlanExpr *e); /* NULL: none */
 const Collation *bind__collation_or_binary(const Collation *collation);
 const Collation *bind__find_collation(Binder *b, const AstName *name);
+/* What the connection has by that name; if nothing, one that only bind__need_collation() may meet.
+   NULL: err set. */
+const Collation *bind__host_collation(Binder *b, const char *name);
+/* Something is going to be compared by `collation`: it must be there, else err is set. */
+const Collation *bind__need_collation(Binder *b, const Collation *collation);
 u8 bind__type_affinity(Slice type);
 
 /* ---- names (names.c) ---- */

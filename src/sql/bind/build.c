@@ -159,6 +159,39 @@ bind__compare_collation(const PlanExpr *left, const PlanExpr *right)
     return bind__collation_or_binary(bind__carried_collation(right));
 }
 
+/* What stands for a collation that the connection does not have; nothing is compared by it. */
+static int
+compare_missing(void *arg, Slice a, Slice b)
+{
+    (void)arg;
+    return collation_compare(NULL, a, b);
+}
+
+const Collation *
+bind__host_collation(Binder *b, const char *name)
+{
+    const Collation *found = NULL;
+    if (b->ctx->find_collation != NULL)
+        found = b->ctx->find_collation(b->ctx->collation_arg, bind__text(name));
+    if (found != NULL) return found;
+    Collation *missing = KEEP_NEW(b, Collation);
+    if (missing == NULL) return NULL;
+    missing->kind = COLLATION_HOST;
+    missing->compare = compare_missing;
+    missing->name = name;
+    return missing;
+}
+
+const Collation *
+bind__need_collation(Binder *b, const Collation *collation)
+{
+    bool missing = collation != NULL && collation->kind == COLLATION_HOST &&
+                   collation->compare == compare_missing;
+    if (missing && b->ctx->notes == NULL)
+        bind__fail(b, ERR_NO_COLLATION, "no such collation sequence: %s", collation->name);
+    return collation;
+}
+
 const Collation *
 bind__find_collation(Binder *b, const AstName *name)
 {

@@ -159,6 +159,7 @@ scalar_call(Binder *b, const FuncDef *def, const ExprList *args, Span span)
             e->collation = bind__carried_collation(args->items[i]);
     }
     if (e->collation == NULL && (def->flags & FUNC_COLLATES) != 0) e->collation = &collation_binary;
+    if ((def->flags & FUNC_COLLATES) != 0) (void)bind__need_collation(b, e->collation);
     return e;
 }
 
@@ -229,7 +230,8 @@ bind_agg_order(Binder *b, BoundAgg *agg, const AstOrderTerms *terms)
         bool desc = term->sort == AST_SORT_DESC;
         agg->order[i] = (PlanSortKey){
             .expr = e,
-            .collation = bind__collation_or_binary(bind__carried_collation(e)),
+            .collation = bind__need_collation(
+                b, bind__collation_or_binary(bind__carried_collation(e))),
             .desc = desc,
             .nulls_last = term->nulls == AST_NULLS_DEFAULT ? desc : term->nulls == AST_NULLS_LAST};
     }
@@ -251,6 +253,8 @@ bind_agg_parts(Binder *b, BoundAgg *agg, const AstFunction *call)
     for (u32 i = 0; i < agg->args.count && agg->collation == NULL; i++)
         agg->collation = bind__carried_collation(agg->args.items[i]);
     agg->collation = bind__collation_or_binary(agg->collation);
+    if (agg->distinct || (agg->def->flags & FUNC_COLLATES) != 0)
+        (void)bind__need_collation(b, agg->collation);
     return true;
 }
 

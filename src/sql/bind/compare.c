@@ -6,10 +6,10 @@
 #include "sql/bind/bind.h"
 
 static PlanStamp
-stamp_of(const PlanExpr *left, const PlanExpr *right)
+stamp_of(Binder *b, const PlanExpr *left, const PlanExpr *right)
 {
     return (PlanStamp){.affinity = bind__compare_affinity(left, right),
-                       .collation = bind__compare_collation(left, right)};
+                       .collation = bind__need_collation(b, bind__compare_collation(left, right))};
 }
 
 PlanExpr *
@@ -30,7 +30,7 @@ bind__compare(Binder *b, PlanOp op, PlanExpr *left, PlanExpr *right, Span span)
     e->arg[1] = right;
     bind__finish(e);
     e->cmp_affinity = bind__compare_affinity(left, right);
-    e->collation = bind__compare_collation(left, right);
+    e->collation = bind__need_collation(b, bind__compare_collation(left, right));
     return e;
 }
 
@@ -46,7 +46,7 @@ row_compare(Binder *b, PlanOp op, const ExprList *left, const ExprList *right, S
     for (u32 i = 0; i < n; i++) {
         e->arg[i] = left->items[i];
         e->arg[n + i] = right->items[i];
-        stamps[i] = stamp_of(left->items[i], right->items[i]);
+        stamps[i] = stamp_of(b, left->items[i], right->items[i]);
     }
     bind__finish(e);
     e->u.row.op = (u8)op;
@@ -142,8 +142,8 @@ bind__between(Binder *b, const AstExpr *ast)
         e->arg[1] = low.items[0];
         e->arg[2] = high.items[0];
         bind__finish(e);
-        e->u.between.low = stamp_of(e->arg[0], e->arg[1]);
-        e->u.between.high = stamp_of(e->arg[0], e->arg[2]);
+        e->u.between.low = stamp_of(b, e->arg[0], e->arg[1]);
+        e->u.between.high = stamp_of(b, e->arg[0], e->arg[2]);
     } else {
         PlanExpr *from = row_compare(b, PX_GE, &x, &low, ast->span);
         PlanExpr *to = from == NULL ? NULL : row_compare(b, PX_LE, &x, &high, ast->span);
@@ -178,7 +178,7 @@ bind__case(Binder *b, const AstExpr *ast)
         if (e->arg[at++] == NULL) return NULL;
         e->arg[at] = bind__expr(b, c->arms[i].then);
         if (e->arg[at++] == NULL) return NULL;
-        if (base != 0) stamps[i] = stamp_of(e->arg[0], e->arg[at - 2]);
+        if (base != 0) stamps[i] = stamp_of(b, e->arg[0], e->arg[at - 2]);
     }
     if (c->otherwise != NULL) {
         e->flags |= PX_FLAG_ELSE;
@@ -237,6 +237,7 @@ in_list(Binder *b, const AstExpr *ast, const ExprList *x)
     /* Only the left side speaks: `1 IN (text_column)` compares without affinity. */
     e->cmp_affinity = x->items[0]->affinity;
     e->collation = bind__collation_or_binary(bind__carried_collation(x->items[0]));
+    (void)bind__need_collation(b, e->collation);
     if (in->list.count == 1 && e->arg[1]->op == PX_CONST) {
         e->op = not ? PX_NE : PX_EQ;
     } else if (not ) {
@@ -260,9 +261,9 @@ in_sub(Binder *b, const AstExpr *ast, const ExprList *x, BoundSub *sub)
         e->arg[i] = x->items[i];
         PlanExpr right = {.op = PX_BOUND_COLUMN,
                           .affinity = query->column[i].affinity,
-                          .collation = query->column[i].collation};
+                          .collation = bind__need_collation(b, query->column[i].collation)};
         if (query->column[i].explicit_collation) right.flags |= PX_FLAG_COLLATE;
-        stamps[i] = stamp_of(x->items[i], &right);
+        stamps[i] = stamp_of(b, x->items[i], &right);
     }
     bind__finish(e);
     sub->sub.cmp = stamps;

@@ -175,12 +175,13 @@ bind_virtual(Binder *b, Source *source, u32 column)
 
 /* What a column of a table brings to comparisons. */
 static void
-stamp_column(PlanExpr *e, const Source *source, const TableDef *table, u32 column)
+stamp_column(Binder *b, PlanExpr *e, const Source *source, const TableDef *table, u32 column)
 {
     const ColumnDef *def = &table->column[column];
     e->affinity = def->affinity;
     /* Expressions over columns that are computed at each read carry their class. */
     e->collation = bind__collation_or_binary(def->collation);
+    if (def->host_collation != NULL) e->collation = bind__host_collation(b, def->host_collation);
     if (source->bare == SOURCE_BARE_NOT) return;
     bool is_rowid = column == table->rowid_column;
     e->affinity = is_rowid && source->bare == SOURCE_BARE_AFFINITY ? AFFINITY_INTEGER
@@ -212,7 +213,7 @@ bind__column(Binder *b, Source *source, u32 column, Span span)
         !bind_virtual(b, source, column))
         return NULL;
     if (table != NULL) {
-        stamp_column(e, source, table, column);
+        stamp_column(b, e, source, table, column);
     } else {
         e->affinity = source->column[column].affinity;
         e->collation = source->column[column].collation;

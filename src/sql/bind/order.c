@@ -125,6 +125,7 @@ order_simple(Binder *b, Query *query, const AstSelect *ast)
             term->expr = core->results.items[term->result];
             term->collation = bind__collation_or_binary(bind__carried_collation(term->expr));
         }
+        (void)bind__need_collation(b, term->collation);
     }
     b->scope = outer;
     return good;
@@ -185,6 +186,7 @@ order_compound(Binder *b, Query *query, const AstSelect *ast)
         term->collation = explicit != NULL
                               ? explicit
                               : bind__collation_or_binary(query->column[term->result].collation);
+        (void)bind__need_collation(b, term->collation);
     }
     return true;
 }

@@ -165,7 +165,8 @@ bind_order(Binder *b, BoundPass *pass, const AstOrderTerms *terms)
         bool desc = term->sort == AST_SORT_DESC;
         pass->order[i] = (PlanSortKey){
             .expr = e,
-            .collation = bind__collation_or_binary(bind__carried_collation(e)),
+            .collation = bind__need_collation(
+                b, bind__collation_or_binary(bind__carried_collation(e))),
             .desc = desc,
             .nulls_last = term->nulls == AST_NULLS_DEFAULT ? desc : term->nulls == AST_NULLS_LAST};
     }
@@ -234,8 +235,9 @@ bind_pass(Binder *b, const AstFunction *call, const FuncDef *def, BoundPass *pas
         !bind_offset(b, over.end.offset, &pass->end_offset) || !coerce_frame(b, pass, def))
         return false;
     for (u32 i = 0; i < over.partition_by.count; i++) {
-        if (!bind__push(b, &pass->partition, bind__expr(b, over.partition_by.items[i])))
-            return false;
+        PlanExpr *e = bind__expr(b, over.partition_by.items[i]);
+        if (e != NULL) (void)bind__need_collation(b, bind__carried_collation(e));
+        if (!bind__push(b, &pass->partition, e)) return false;
     }
     return bind_order(b, pass, &over.order_by);
 }

@@ -35,7 +35,8 @@ typedef struct CatalogEnv {
     const char *schema; /* "main", "temp", ...: copied. */
     u8 database;
     Store *store;
-    /* Collation by name, or NULL.  Called while loading; may be NULL: the three built-in ones. */
+    /* Collation by name, or NULL; may be NULL: the three built-in ones.  For
+       ddl_check_collations(). */
     const Collation *(*find_collation)(void *arg, Slice name);
     void *arg;
 } CatalogEnv;
@@ -152,6 +153,8 @@ typedef struct DdlContext {
     void *check_arg;
 } DdlContext;
 
+/* Has the connection the collations that the statement names? */
+MUST_CHECK Err ddl_check_collations(DdlContext *ddl, const AstStatement *statement);
 MUST_CHECK Err ddl_create_table(DdlContext *ddl, const AstCreateTable *ast, Catalog **new_out);
 /* sqlite_stat1, which ANALYZE fills; there is none yet. */
 MUST_CHECK Err ddl_create_stat_table(DdlContext *ddl, Catalog **new_out);

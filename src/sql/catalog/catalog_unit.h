@@ -61,7 +61,12 @@ MUST_CHECK Err catalog__virtual_build(Arena *arena, Slice sql, const AstCreateVi
                                       TableDef *table);
 /* ddl.c: may a table of that name be made? */
 MUST_CHECK Err catalog__table_name_is_free(DdlContext *ddl, const AstName *name);
-const Collation *catalog__collation(const CatalogEnv *env, Slice name);
+/* A collation by name: one of the built-in ones, or BINARY and the name of the program's. */
+MUST_CHECK Err catalog__collation(Arena *arena, Slice name, const Collation **collation_out,
+                                  const char **host_out);
+/* UNIQUE and PRIMARY KEY need an order that the store knows. */
+MUST_CHECK Err catalog__check_unique(const UnitContext *context, const IndexColumn *column,
+                                     u32 count);
 /* Put `index` first among the table's indexes. */
 MUST_CHECK Err catalog__table_add_index(Arena *arena, TableDef *table, IndexDef *index);
 /* Number of the column, -1 if there is none of that name. */

@@ -8,6 +8,7 @@
 #include "sql/catalog/catalog_unit.h"
 #include "sql/parse/parse.h"
 #include "sql/parse/walk.h"
+#include "value/collate.h"
 
 static Slice
 text_slice(const char *text)
@@ -364,6 +365,29 @@ ddl_create_view(DdlContext *ddl, const AstCreateView *ast, Catalog **new_out)
     if (err == OK) err = catalog__finish(ddl, NULL, unit, new_out);
     arena_free(&arena);
     return err;
+}
+
+/* ---- collations ---- */
+
+static void
+check_collation_name(void *arg, AstRole role, const AstName *name)
+{
+    Foreign *missing = arg;
+    const CatalogEnv *env = missing->ddl->env;
+    if (role != AST_ROLE_COLLATION || missing->err != OK || !ast_name_present(name)) return;
+    if (collation_find_builtin(name->text) != NULL) return;
+    if (env->find_collation != NULL && env->find_collation(env->arg, name->text) != NULL) return;
+    missing->err = err_set(missing->ddl->msg, ERR_NO_COLLATION, "no such collation sequence: %.*s",
+                           (int)name->text.bytes, (const char *)name->text.p);
+}
+
+Err
+ddl_check_collations(DdlContext *ddl, const AstStatement *statement)
+{
+    Foreign missing = {.ddl = ddl};
+    const AstVisitor visitor = {.arg = &missing, .name = check_collation_name};
+    ast_walk_statement(&visitor, statement);
+    return missing.err;
 }
 
 /* ---- indexes and triggers: rows added to a unit ---- */

@@ -10,16 +10,13 @@ index_term(const UnitContext *context, Arena *arena, Slice sql, const AstOrderTe
 {
     const AstExpr *expr = term->expr;
     const Collation *collation = NULL;
+    const char *host = NULL;
     if (expr->kind == AST_EXPR_COLLATE) {
-        Slice name = expr->u.collate.name->text;
-        collation = catalog__collation(context->env, name);
-        if (collation == NULL) {
-            return err_set(context->msg, ERR_NO_COLLATION, "no such collation sequence: %.*s",
-                           (int)name.bytes, (const char *)name.p);
-        }
+        Err err = catalog__collation(arena, expr->u.collate.name->text, &collation, &host);
+        if (err != OK) return err;
         expr = expr->u.collate.operand;
     }
-    *column = (IndexColumn){.desc = term->sort == AST_SORT_DESC};
+    *column = (IndexColumn){.desc = term->sort == AST_SORT_DESC, .host_collation = host};
     Slice name = SLICE_NONE;
     if (expr->kind == AST_EXPR_COLUMN && expr->u.column.qualifier == NULL) {
         name = expr->u.column.name.text;
@@ -29,6 +26,7 @@ index_term(const UnitContext *context, Arena *arena, Slice sql, const AstOrderTe
     i32 at = name.p == NULL ? -1 : catalog__column_find(table, name);
     if (at >= 0) {
         column->column = (u16)at;
+        if (collation == NULL) column->host_collation = table->column[at].host_collation;
         column->collation = collation != NULL ? collation : table->column[at].collation;
         return OK;
     }
@@ -61,6 +59,8 @@ catalog__index_build(const UnitContext *context, Arena *arena, Slice sql, const 
         Err err = index_term(context, arena, sql, &ast->terms.items[i], table, &index->column[i]);
         if (err != OK) return err;
     }
+    Err err = index->unique ? catalog__check_unique(context, index->column, count) : OK;
+    if (err != OK) return err;
     if (ast->where == NULL) return OK;
     index->where_sql = catalog__span_copy(arena, sql, ast->where->span);
     return index->where_sql == NULL ? ERR_NOMEM : OK;

@@ -7,6 +7,7 @@
  */
 #include "sql/catalog/catalog_unit.h"
 #include "sql/parse/parse.h"
+#include "value/collate.h"
 #include "value/number.h"
 
 typedef struct TableBuild {
@@ -44,13 +45,28 @@ name_copy(Arena *arena, const AstName *name)
     return arena_strndup(arena, name->text.p, name->text.bytes);
 }
 
-const Collation *
-catalog__collation(const CatalogEnv *env, Slice name)
+Err
+catalog__collation(Arena *arena, Slice name, const Collation **collation_out, const char **host_out)
 {
-    if (slice_equal_nocase(name, SLICE_LITERAL("BINARY"))) return &collation_binary;
-    if (slice_equal_nocase(name, SLICE_LITERAL("NOCASE"))) return &collation_nocase;
-    if (slice_equal_nocase(name, SLICE_LITERAL("RTRIM"))) return &collation_rtrim;
-    return env->find_collation == NULL ? NULL : env->find_collation(env->arg, name);
+    *host_out = NULL;
+    *collation_out = collation_find_builtin(name);
+    if (*collation_out != NULL) return OK;
+    *collation_out = &collation_binary;
+    *host_out = arena_strndup(arena, name.p, name.bytes);
+    return *host_out == NULL ? ERR_NOMEM : OK;
+}
+
+Err
+catalog__check_unique(const UnitContext *context, const IndexColumn *column, u32 count)
+{
+    for (u32 i = 0; i < count; i++) {
+        if (column[i].host_collation == NULL) continue;
+        return err_set(context->msg, ERR_UNSUPPORTED,
+                       "UNIQUE and PRIMARY KEY under the collation %s of the program are not "
+                       "supported",
+                       column[i].host_collation);
+    }
+    return OK;
 }
 
 i32
@@ -141,12 +157,10 @@ key_column(const TableBuild *build, const AstOrderTerm *term, IndexColumn *colum
         .column = (u16)at,
         .desc = term->sort == AST_SORT_DESC,
         .collation = build->table->column[at].collation,
+        .host_collation = build->table->column[at].host_collation,
     };
     if (collation.p == NULL) return OK;
-    column->collation = catalog__collation(build->context->env, collation);
-    if (column->collation != NULL) return OK;
-    return err_set(build->context->msg, ERR_NO_COLLATION, "no such collation sequence: %.*s",
-                   (int)collation.bytes, (const char *)collation.p);
+    return catalog__collation(build->arena, collation, &column->collation, &column->host_collation);
 }
 
 /* Two constraints over the same columns are one index: their clauses must not contradict. */
@@ -174,6 +188,8 @@ make_index(TableBuild *build, IndexColumn *column, u32 count, IndexOrigin origin
         .key_columns = (u16)count,
         .column = column,
     };
+    Err err = catalog__check_unique(build->context, column, count);
+    if (err != OK) return err;
     /* A constraint that repeats another needs no index of its own. */
     for (u32 i = 0; i < table->index_count; i++) {
         IndexDef *other = table->index[i];
@@ -273,7 +289,10 @@ add_primary_key(TableBuild *build, IndexColumn *column, u32 count, const AstCons
         }
         /* SQLite takes what would be a rowid by the column, and forgets the collation of the term.
          */
-        if (is_alias) column[0].collation = table->column[column[0].column].collation;
+        if (is_alias) {
+            column[0].collation = table->column[column[0].column].collation;
+            column[0].host_collation = table->column[column[0].column].host_collation;
+        }
         return set_table_key(build, column, count, catalog_conflict(source->conflict));
     }
     if (is_alias) {
@@ -528,6 +547,7 @@ one_column_key(TableBuild *build, u32 at, const AstConstraint *source, IndexColu
         .column = (u16)at,
         .desc = source->sort == AST_SORT_DESC,
         .collation = build->table->column[at].collation,
+        .host_collation = build->table->column[at].host_collation,
     };
     return OK;
 }
@@ -640,13 +660,8 @@ declare_column(TableBuild *build, u32 at, const AstColumnDef *ast)
         if (source->kind == AST_CONSTRAINT_GENERATED) {
             err = set_generated(build, column, source);
         } else if (source->kind == AST_CONSTRAINT_COLLATE) {
-            column->collation = catalog__collation(build->context->env, source->collation.text);
-            if (column->collation == NULL) {
-                Slice name = source->collation.text;
-                err = err_set(build->context->msg, ERR_NO_COLLATION,
-                              "no such collation sequence: %.*s", (int)name.bytes,
-                              (const char *)name.p);
-            }
+            err = catalog__collation(build->arena, source->collation.text, &column->collation,
+                                     &column->host_collation);
         }
     }
     return err;

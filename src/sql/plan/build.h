@@ -379,6 +379,10 @@ bool
 plan__target_init(Binder *b, Target *target, const TableDef *table, const AstTarget *ast, u8 kind);
 /* CHECK, indexes, defaults, generated columns. */
 bool plan__target_table_parts(Binder *b, Target *target);
+/* The program's collations that a changed index was declared with must be there, as in SQLite,
+   although its entries are in the order of BINARY. */
+bool plan__index_collations(Binder *b, const IndexDef *index);
+bool plan__need_indexes(Binder *b, const Target *target);
 bool plan__returning(Binder *b, Target *target, const AstResults *results);
 typedef struct SetList {
     u16 *column;

@@ -74,8 +74,8 @@ group_keys(Top *top, PlanNode *group, Env *row, bool input_sorted)
     group->u.group.key_collation = KEEP_ARRAY(b, const Collation *, keys);
     if (group->u.group.key == NULL || group->u.group.key_collation == NULL) return false;
     for (u32 i = 0; i < keys; i++) {
-        group->u.group.key_collation[i] = bind__collation_or_binary(
-            bind__carried_collation(core->group_by.items[i]));
+        group->u.group.key_collation[i] = bind__need_collation(
+            b, bind__collation_or_binary(bind__carried_collation(core->group_by.items[i])));
     }
     group->u.group.ordered = input_sorted;
     const Query *wanted = top->wanted;
@@ -305,8 +305,8 @@ distinct(Top *top, bool input_sorted)
     node->u.distinct.collation = KEEP_ARRAY(b, const Collation *, count);
     if (node->u.distinct.collation == NULL) return NULL;
     for (u32 i = 0; i < count; i++) {
-        node->u.distinct.collation[i] = bind__collation_or_binary(
-            bind__carried_collation(top->core->results.items[i]));
+        node->u.distinct.collation[i] = bind__need_collation(
+            b, bind__collation_or_binary(bind__carried_collation(top->core->results.items[i])));
     }
     return node;
 }

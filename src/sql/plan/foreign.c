@@ -72,6 +72,7 @@ index_fits(const TableDef *parent, const ForeignKeyDef *def, const IndexDef *ind
         if (bind__collation_or_binary(column->collation) !=
             bind__collation_or_binary(parent_column->collation))
             return false;
+        if (column->host_collation != NULL || parent_column->host_collation != NULL) return false;
         bool found = false;
         for (u32 k = 0; k < def->column_count && !found; k++) {
             if (!same_name(parent_column->name, def->parent_column[k])) continue;

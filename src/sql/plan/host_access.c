@@ -237,6 +237,7 @@ fill_order(Binder *b, const Join *join, const Unit *unit, HostIndex *index)
         i32 column = index->order[i].column;
         const Collation *own = &collation_binary;
         if (column >= 0) own = unit->source->table->column[column].collation;
+        if (column >= 0 && unit->source->table->column[column].host_collation != NULL) return true;
         if (term != NULL) {
             index->order[i].desc = term->desc;
             if (term->nulls_last != term->desc) return true;

@@ -6,12 +6,14 @@
 #include "rt/task.h"
 
 static const Collation **
-column_collations(Binder *b, const Query *query)
+column_collations(Binder *b, const Query *query, bool compares)
 {
     const Collation **list = KEEP_ARRAY(b, const Collation *, query->column_count);
     if (list == NULL) return NULL;
-    for (u32 i = 0; i < query->column_count; i++)
+    for (u32 i = 0; i < query->column_count; i++) {
         list[i] = bind__collation_or_binary(query->column[i].collation);
+        if (compares) (void)bind__need_collation(b, list[i]);
+    }
     return list;
 }
 
@@ -23,7 +25,7 @@ compound_node(Binder *b, const Query *query, PlanSetOp op, PlanNode **arms, u32 
     node->u.compound.op = (u8)op;
     node->u.compound.arm_count = count;
     node->u.compound.arm = KEEP_ARRAY(b, PlanNode *, count);
-    node->u.compound.collation = column_collations(b, query);
+    node->u.compound.collation = column_collations(b, query, op != SET_UNION_ALL);
     if (node->u.compound.arm == NULL || node->u.compound.collation == NULL) return NULL;
     for (u32 i = 0; i < count; i++) {
         node->u.compound.arm[i] = arms[i];
@@ -119,7 +121,7 @@ recursive_node(Binder *b, Query *query, Env *outer)
     if (node->u.recursive.step == NULL) return NULL;
     for (u32 i = query->initial_count; i < query->arm_count; i++)
         node->u.recursive.distinct |= query->op[i] == AST_SET_UNION;
-    node->u.recursive.collation = column_collations(b, query);
+    node->u.recursive.collation = column_collations(b, query, node->u.recursive.distinct);
     if (node->u.recursive.collation == NULL) return NULL;
     if (!column_keys(b, query, &node->u.recursive.key_count, &node->u.recursive.key)) return NULL;
     if (query->limit != NULL) node->u.recursive.limit = plan__lower(b, query->limit, NULL);

@@ -273,5 +273,5 @@ plan__insert(Binder *b, const AstInsert *ast)
     const PlanWrite *write = target.write;
     if (ast->select != NULL && (write->trigger_count > 0 || write->foreign_child_count > 0))
         target.write->collect = true;
-    return true;
+    return plan__need_indexes(b, &target);
 }

@@ -380,7 +380,7 @@ plan__update(Binder *b, const AstUpdate *ast)
     if (!plan__returning(b, &target, &ast->returning)) return false;
     if (!plan__foreign_keys(b, &target) || !plan__triggers(b, &target, table)) return false;
     write->collect = must_collect(&target, &change, &sets);
-    return sort_targets(b, &target);
+    return plan__need_indexes(b, &target) && sort_targets(b, &target);
 }
 
 bool
@@ -413,5 +413,5 @@ plan__delete(Binder *b, const AstDelete *ast)
     write->truncate = ast->where == NULL && ast->order == NULL && ast->returning.count == 0 &&
                       write->trigger_count == 0 && write->foreign_child_count == 0 && !ignore &&
                       !table->is_view && write->foreign_key_count == 0;
-    return sort_targets(b, &target);
+    return plan__need_indexes(b, &target) && sort_targets(b, &target);
 }

@@ -266,6 +266,30 @@ generated_touched(const Target *target)
     return target->write->generated_count > 0;
 }
 
+bool
+plan__index_collations(Binder *b, const IndexDef *index)
+{
+    for (u32 i = 0; i < index->key_columns; i++) {
+        const char *name = index->column[i].host_collation;
+        if (name == NULL) continue;
+        const Collation *found = bind__host_collation(b, name);
+        if (found == NULL || bind__need_collation(b, found) == NULL || b->err != OK) return false;
+    }
+    return true;
+}
+
+bool
+plan__need_indexes(Binder *b, const Target *target)
+{
+    const PlanWrite *write = target->write;
+    if (write->truncate) return true;
+    for (u32 i = 0; i < write->index_count; i++) {
+        if (write->index[i].touched && !plan__index_collations(b, write->index[i].index))
+            return false;
+    }
+    return true;
+}
+
 /* UPDATE: may an entry of the index change? */
 static bool
 index_touched(const Target *target, const PlanIndexWrite *write)

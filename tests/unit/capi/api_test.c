@@ -80,6 +80,27 @@ names_are_uris_unless_configured_otherwise(void **state)
     assert_int_equal(sqlite3_config(SQLITE_CONFIG_URI, 1), SQLITE_OK);
 }
 
+/* Each name has a transaction of its own, and only one of them writes at a time. */
+static void
+a_database_is_attached_by_two_names(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_memory();
+    run(db,
+        "ATTACH 'file:twice?mode=memory&cache=shared' AS a;"
+        "ATTACH 'file:twice?mode=memory&cache=shared' AS b;"
+        "CREATE TABLE a.t(x); INSERT INTO b.t VALUES (1); INSERT INTO a.t SELECT x + 1 FROM b.t");
+    assert_int_equal(number(db, "SELECT count(*) FROM a.t, b.t"), 4);
+    run(db, "BEGIN; INSERT INTO a.t VALUES (3)");
+    assert_int_equal(number(db, "SELECT count(*) FROM a.t"), 3);
+    assert_int_equal(number(db, "SELECT count(*) FROM b.t"), 2);
+    assert_int_equal(sqlite3_exec(db, "INSERT INTO b.t VALUES (4)", NULL, NULL, NULL), SQLITE_BUSY);
+    assert_string_equal(sqlite3_errmsg(db), "database is locked");
+    run(db, "COMMIT; INSERT INTO b.t VALUES (5); DETACH a");
+    assert_int_equal(number(db, "SELECT sum(x) FROM b.t"), 11);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
 static void
 compile_options_are_one_list(void **state)
 {
@@ -790,6 +811,7 @@ main(void)
         cmocka_unit_test(scripts_are_prepared_piece_by_piece),
         cmocka_unit_test(a_mutex_is_had_when_asked_for),
         cmocka_unit_test(names_are_uris_unless_configured_otherwise),
+        cmocka_unit_test(a_database_is_attached_by_two_names),
         cmocka_unit_test(compile_options_are_one_list),
         cmocka_unit_test(window_functions_of_the_program),
         cmocka_unit_test(windows_over_rows_that_change),
