@@ -132,6 +132,13 @@ check_expr(Ddl *ddl, const PlanContext *context, const TableDef *table, const ch
     return err;
 }
 
+/* Are strings in double quotes refused in definitions?  Not under PRAGMA writable_schema. */
+static bool
+strings_off(const Session *session)
+{
+    return session->strings_off_ddl && !session->reserved_names;
+}
+
 /* The message stays in ddl->msg. */
 Err
 ddl__check_unnamed_table(void *arg, const TableDef *table)
@@ -141,7 +148,7 @@ ddl__check_unnamed_table(void *arg, const TableDef *table)
     PlanContext context;
     session__catalog_view(ddl->session, &view);
     session__plan_context(ddl->session, &view, &context);
-    context.strings_double_off = ddl->session->strings_off_ddl;
+    context.strings_double_off = strings_off(ddl->session);
     Err err = OK;
     for (u32 i = 0; err == OK && i < table->column_count; i++) {
         const ColumnDef *column = &table->column[i];
@@ -379,7 +386,7 @@ index_database(Ddl *ddl, const AstCreateIndex *ast, u32 *database_out)
 }
 
 static Err
-fill_index(Ddl *ddl, const IndexDef *index)
+fill_index(Ddl *ddl, const IndexDef *index, bool is_new)
 {
     Session *session = ddl->session;
     CatalogView view;
@@ -387,6 +394,8 @@ fill_index(Ddl *ddl, const IndexDef *index)
     Plan *plan;
     session__catalog_view(session, &view);
     session__plan_context(session, &view, &context);
+    /* What is declared already may have strings in double quotes. */
+    if (is_new) context.strings_double_off = strings_off(session);
     Err err = plan_index_build(&context, index->table, index, &plan, &ddl->msg);
     if (err != OK) return ddl__fail(ddl, err);
     err = exec_index_build(plan, index, &session->exec_env, session->txn, &ddl->msg);
@@ -416,7 +425,7 @@ create_index(Ddl *ddl, const AstCreateIndex *ast)
     err = ddl_create_index(&ddl->context, ast, &catalog, &index);
     if (err != OK) return ddl__fail(ddl, err);
     ddl__done(ddl, catalog);
-    return fill_index(ddl, index);
+    return fill_index(ddl, index, true);
 }
 
 static Err
@@ -447,15 +456,18 @@ trigger_place(Ddl *ddl, const AstCreateTrigger *ast, u32 *database_out, const Ta
     if (ast->temp && ast_name_present(&ast->schema)) {
         return session_set_error(session, ERR_SQL, "temporary trigger may not have qualified name");
     }
+    session__catalog_view(session, &view);
+    /* Without a name of its own it is main's, or temp's if the table is. */
     bool told = ast->temp || ast_name_present(&ast->schema);
+    *table_out = told ? NULL : catalog_view_table(&view, schema, name, NULL);
+    if (*table_out != NULL && (*table_out)->database == 1) *database_out = 1;
     Err err = told ? ddl_database(session, &ast->schema, ast->temp, database_out) : OK;
     if (err != OK) return err;
     session__catalog_view(session, &view);
     const char *own = view.db[*database_out].name;
-    if (told && *database_out != 1 && schema.p == NULL) schema = SLICE(own, strlen(own));
+    if (*database_out != 1 && schema.p == NULL) schema = SLICE(own, strlen(own));
     *table_out = catalog_view_table(&view, schema, name, NULL);
-    if (!told && *table_out != NULL) *database_out = (*table_out)->database;
-    if (!told || *database_out == 1 || slice_equal_nocase(schema, SLICE(own, strlen(own)))) {
+    if (*database_out == 1 || slice_equal_nocase(schema, SLICE(own, strlen(own)))) {
         return OK;
     }
     Slice trigger = span_slice(ddl->context.sql, ast->name.span);
@@ -721,7 +733,7 @@ reindex_one(Ddl *ddl, const IndexDef *index)
     u64 rows;
     Err err = store_tree_clear(session->db[ddl->database].txn, index->tree, &rows);
     if (err != OK) return session__store_error(session, ddl->database, err);
-    return fill_index(ddl, index);
+    return fill_index(ddl, index, false);
 }
 
 static bool

@@ -100,6 +100,16 @@ static Err
 run_integrity_check(PragmaCall *call)
 {
     i64 most = call->has_value ? pragma__value_number(call->value) : 100;
+    Slice name = call->value;
+    bool is_name = call->has_value && most == 0 && name.bytes > 0 &&
+                   (name.p[0] < '0' || name.p[0] > '9');
+    CatalogView view;
+    session__catalog_view(call->session, &view);
+    const char *schema = view.db[pragma__database(call)].name;
+    if (is_name && catalog_view_table(&view, SLICE(schema, strlen(schema)), name, NULL) == NULL) {
+        return session_set_error(call->session, ERR_SQL, "no such table: %.*s", (int)name.bytes,
+                                 (const char *)name.p);
+    }
     return maintain__integrity_check(call->stmt, pragma__database(call), most <= 0 ? 100 : most);
 }
 

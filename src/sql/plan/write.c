@@ -51,6 +51,48 @@ name_columns(Binder *b, Target *target, const AstInsert *ast)
     return true;
 }
 
+static bool
+same_text(const char *a, const char *c)
+{
+    return (a == NULL) == (c == NULL) && (a == NULL || strcmp(a, c) == 0);
+}
+
+static bool
+same_column(const ColumnDef *a, const ColumnDef *c)
+{
+    return a->generated == c->generated && same_text(a->generated_sql, c->generated_sql) &&
+           a->affinity == c->affinity && a->collation == c->collation &&
+           same_text(a->host_collation, c->host_collation) && (c->not_null || !a->not_null);
+}
+
+/* INSERT INTO t SELECT * FROM s of tables that are declared alike copies rows whole, in SQLite, and
+   so takes generated columns for what they are; else they would be values too many. */
+static bool
+copies_rows(Binder *b, const TableDef *table, const AstInsert *ast)
+{
+    const AstSelect *select = ast->select;
+    const AstArm *arm = &select->arms[0];
+    if (select->count != 1 || select->with != NULL || ast->upserts.count > 0) return false;
+    if (select->order_by.count > 0 || select->limit != NULL || arm->is_values || arm->distinct)
+        return false;
+    if (arm->where != NULL || arm->group_by.count > 0 || arm->having != NULL || arm->from == NULL)
+        return false;
+    if (arm->results.count != 1 || arm->results.items[0].kind != AST_RESULT_STAR) return false;
+    const AstFromItem *item = &arm->from->items[0];
+    if (arm->from->count != 1 || item->kind != AST_FROM_TABLE) return false;
+    const TableDef *from = catalog_view_table(b->ctx->catalog, item->schema.text, item->name.text,
+                                              NULL);
+    if (from == NULL || from == table || from->is_view || from->is_virtual) return false;
+    if (from->column_count != table->column_count || from->rowid_column != table->rowid_column ||
+        from->without_rowid != table->without_rowid || from->strict != table->strict)
+        return false;
+    if (table->index_count > 0 || table->check_count > 0) return false;
+    for (u32 i = 0; i < table->column_count; i++) {
+        if (!same_column(&table->column[i], &from->column[i])) return false;
+    }
+    return true;
+}
+
 /* Which cell of the source goes to which column, where none was named; and their number. */
 static bool
 map_columns(Binder *b, Target *target, const AstInsert *ast, u32 values)
@@ -58,6 +100,13 @@ map_columns(Binder *b, Target *target, const AstInsert *ast, u32 values)
     const TableDef *table = target->table;
     if (ast->select == NULL || b->ctx->notes != NULL) return true;
     u32 wanted = ast->columns.count == 0 ? visible_columns(table) : ast->columns.count;
+    if (values != wanted && values == table->column_count && ast->columns.count == 0 &&
+        copies_rows(b, table, ast)) {
+        for (u32 i = 0; i < table->column_count; i++) {
+            if (table->column[i].generated == 0) target->write->value_cell[i] = (i32)i;
+        }
+        return true;
+    }
     if (values != wanted && ast->columns.count > 0) {
         bind__fail(b, ERR_SQL, "%u values for %u columns", values, wanted);
         return false;
