@@ -290,11 +290,14 @@ pragma__database_list(PragmaCall *call)
 {
     Session *session = call->session;
     Err err = OK;
+    /* Attached databases have no gaps in their numbers. */
+    i64 attached = 2;
     for (u32 i = 0; err == OK && i < session->db_count; i++) {
         const SessionDb *db = &session->db[i];
         if (db->database == NULL) continue;
         const char *path = i == 1 ? "" : store_path(db->database->store);
-        const Cell cells[3] = {cell_int(i), text_cell(db->name), text_cell(path)};
+        i64 number = i < 2 ? (i64)i : attached++;
+        const Cell cells[3] = {cell_int(number), text_cell(db->name), text_cell(path)};
         err = rows__add(call->stmt, cells);
     }
     return err;

@@ -127,6 +127,8 @@ Query *
 bind__view(Binder *b, const TableDef *view)
 {
     u32 depth = 0;
+    if (b->ctx->views_off && view->database != 1 && b->ctx->notes == NULL)
+        return bind__fail(b, ERR_SQL, "access to view \"%s\" prohibited", view->name);
     for (const ViewFrame *frame = b->views; frame != NULL; frame = frame->outer, depth++) {
         if (frame->view == view)
             return bind__fail(b, ERR_SQL, "view %s is circularly defined", view->name);

@@ -494,7 +494,15 @@ bind__find_table(Binder *b, const AstName *schema, const AstName *name)
     if (table != NULL && !table->is_virtual) return table;
     bool names_main = schema_text.p == NULL ||
                       slice_equal_nocase(schema_text, SLICE_LITERAL("main"));
-    if (table != NULL || names_main) table = bind__virtual_table(b, table, name->text);
+    /* The schema table of temp is there before anything else of it is. */
+    bool temp_schema = slice_equal_nocase(schema_text, SLICE_LITERAL("temp")) &&
+                       (slice_equal_nocase(name->text, SLICE_LITERAL("sqlite_master")) ||
+                        slice_equal_nocase(name->text, SLICE_LITERAL("sqlite_schema")));
+    if (table != NULL || names_main) {
+        table = bind__virtual_table(b, table, name->text);
+    } else if (temp_schema) {
+        table = bind__virtual_table(b, NULL, SLICE_LITERAL("sqlite_temp_master"));
+    }
     if (table != NULL || b->err != OK) return table;
     if (schema_text.p != NULL) {
         bind__fail(b, ERR_SQL, "no such table: %.*s.%.*s", (int)schema_text.bytes, schema_text.p,

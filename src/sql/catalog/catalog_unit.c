@@ -90,19 +90,34 @@ add_table(const UnitContext *context, CatalogUnit *unit, const SchemaRow *row)
     return err;
 }
 
+/* The index of a constraint that the row is of.  Those of a WITHOUT ROWID table come in the order
+   of their rows: files written before indexes were numbered as SQLite does give them other names.
+ */
+static IndexDef *
+find_automatic(TableDef *table, const SchemaRow *row)
+{
+    for (u32 i = table->index_count; i-- > 0;) {
+        IndexDef *index = table->index[i];
+        if (index->origin == INDEX_CREATED) continue;
+        if (!table->without_rowid && text_compare_nocase(index->name, row->name) == 0) return index;
+        if (!table->without_rowid || index->tree != TREE_NONE) continue;
+        IndexDef *key = table->primary_key;
+        if (key != NULL && text_compare_nocase(key->name, row->name) == 0) key->name = index->name;
+        return index;
+    }
+    return NULL;
+}
+
 static Err
 add_index(const UnitContext *context, CatalogUnit *unit, const SchemaRow *row)
 {
     if (unit->table == NULL || unit->table->is_view) return malformed(context, row, "orphan index");
     if (row->sql == NULL) {
-        for (u32 i = 0; i < unit->table->index_count; i++) {
-            IndexDef *index = unit->table->index[i];
-            if (text_compare_nocase(index->name, row->name) == 0) {
-                index->tree = row->tree;
-                return OK;
-            }
-        }
-        return malformed(context, row, "orphan index");
+        IndexDef *index = find_automatic(unit->table, row);
+        if (index == NULL) return malformed(context, row, "orphan index");
+        index->tree = row->tree;
+        index->name = row->name;
+        return OK;
     }
     IndexDef *index = ARENA_NEW(&unit->arena, IndexDef);
     if (index == NULL) return ERR_NOMEM;

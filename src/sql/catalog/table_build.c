@@ -18,6 +18,9 @@ typedef struct TableBuild {
     TableDef *table;
     u32 auto_count; /* Automatic indexes made so far. */
     bool has_primary_key;
+    /* The INTEGER PRIMARY KEY of a WITHOUT ROWID table: its index is made last, as in SQLite. */
+    IndexColumn *late_key;
+    Conflict late_conflict;
     bool autoincrement;
     u32 capacity_checks, capacity_keys;
 } TableBuild;
@@ -292,6 +295,11 @@ add_primary_key(TableBuild *build, IndexColumn *column, u32 count, const AstCons
         if (is_alias) {
             column[0].collation = table->column[column[0].column].collation;
             column[0].host_collation = table->column[column[0].column].host_collation;
+        }
+        if (is_alias) {
+            build->late_key = column;
+            build->late_conflict = catalog_conflict(source->conflict);
+            return OK;
         }
         return set_table_key(build, column, count, catalog_conflict(source->conflict));
     }
@@ -705,6 +713,9 @@ catalog__table_build(const UnitContext *context, Arena *arena, Slice sql, const 
     }
     for (u32 i = 0; err == OK && i < ast->constraints.count; i++)
         err = table_constraint(&build, &ast->constraints.items[i]);
+    if (err == OK && build.late_key != NULL) {
+        err = set_table_key(&build, build.late_key, 1, build.late_conflict);
+    }
     if (err != OK) return err;
     if (ast->without_rowid && !build.has_primary_key) {
         return fail(&build, "PRIMARY KEY missing on table %s", table->name, "");
