@@ -248,21 +248,41 @@ insert_plain(ExecWrite *w, const Cell *source, bool *done_out)
     return OK;
 }
 
+/* One column of the record of a row with a rowid. */
+static ALWAYS_INLINE Err
+read_old(const TableDef *table, const Record *record, u16 c, i64 rowid, Cell *cell_out)
+{
+    if (c == table->column_count || c == table->rowid_column) {
+        *cell_out = cell_int(rowid);
+        return OK;
+    }
+    const ColumnDef *column = &table->column[c];
+    if (UNLIKELY(column->generated == 1)) {
+        *cell_out = cell_null();
+        return OK;
+    }
+    if (UNLIKELY(column->stored_index >= record->columns)) {
+        *cell_out = column->default_value;
+        return OK;
+    }
+    Err err = record_column(record, column->stored_index, cell_out);
+    return err == OK && (cell_out->flags & CELL_FROM_KEY) != 0 ? ERR_CORRUPT : err;
+}
+
 /* Cells of the old row that the SET list reads. */
 static Err
-read_for_set(ExecWrite *w, Slice key, Slice record)
+read_for_set(ExecWrite *w, i64 rowid, Slice bytes)
 {
-    for (u32 i = 0; i < w->set.count; i++) {
+    Record record;
+    Err err = record_open(bytes, &record);
+    for (u32 i = 0; i < w->set.count && err == OK; i++) {
         const ExecProgram *program = w->set.expr[i];
-        for (u32 k = 0; k < program->column_count; k++) {
+        for (u32 k = 0; k < program->column_count && err == OK; k++) {
             u16 column = (u16)program->column[k];
-            u16 wanted = column == w->table->column_count ? COLUMN_ROWID : column;
-            Err err = table_decode(&w->codec, key, record, &wanted, 1, &w->exec->row_arena,
-                                   &w->old.cell[column]);
-            if (err != OK) return exec__fail(w->exec, err, NULL);
+            err = read_old(w->table, &record, column, rowid, &w->old.cell[column]);
         }
     }
-    return OK;
+    return err == OK ? OK : exec__fail(w->exec, err, NULL);
 }
 
 static Err
@@ -280,7 +300,7 @@ update_plain(ExecWrite *w, i64 rowid, bool *done_out)
         w->running = false;
         return OK;
     }
-    err = read_for_set(w, key, record);
+    err = read_for_set(w, rowid, record);
     Cell *value = w->fresh.cell;
     for (u32 i = 0; i < w->set.count && err == OK; i++) {
         err = exec__eval(w->exec, w->set.expr[i], w->old.cell, &value[i]);

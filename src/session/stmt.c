@@ -1018,12 +1018,14 @@ stmt_bind(Stmt *stmt, u32 index, const Cell *value)
         return session__fail(session, ERR_TOOBIG, NULL);
     }
     buf_clear(bytes);
-    Err err = buf_append(bytes, value->u.p, value->bytes);
-    if (err == OK) err = buf_append_byte(bytes, 0);
+    Err err = buf_reserve(bytes, (size_t)value->bytes + 1);
     if (err != OK) {
         *param = cell_null();
         return session__fail(session, err, NULL);
     }
+    if (value->bytes > 0) memcpy(bytes->p, value->u.p, value->bytes);
+    bytes->p[value->bytes] = 0;
+    bytes->bytes = (size_t)value->bytes + 1;
     param->u.p = bytes->p;
     param->flags |= CELL_TERMINATED;
     return OK;

@@ -43,14 +43,17 @@ typedef struct Tree {
     u8 kind; /* StoreTreeKind */
     Btree map;
     RtU32 gone;         /* Its pages are free; readers find nothing. */
-    RtU64 slots;        /* Entries, tombstones too. */
-    RtU64 number;       /* Highest number handed out, biased so that 0 is I64_MIN. */
     RtU32 numbering;    /* TreeNumbering */
     RtU32 key_holds;    /* Holds of its keys in the lock table; changes under the wait latch. */
     RtU64 created_ts;   /* 0 while its creator runs. */
     RtU64 noted_epoch;  /* Of its entry on its creator's undo list; U64_MAX: it comes. */
     RtU64 dropped_ts;   /* 0, or when the drop was committed. */
     RowCount row_count; /* Commit latch. */
+    /* What every insert writes, away from what everybody reads. */
+    u64 apart[8];
+    RtU64 slots;  /* Entries, tombstones too. */
+    RtU64 number; /* Highest number handed out, biased so that 0 is I64_MIN. */
+    u64 apart_too[6];
 } Tree;
 
 /* ---- locks by name ---- */

@@ -12,6 +12,7 @@
 
 #define SMALL_CODE_SHIFT    12
 #define SMALL_END_MAX       0xFFFu
+#define PATCHED_MAX         8u
 #define RECORD_NARROW_SPARE 32u /* Bytes that writing one column may touch behind the data. */
 #define WIDE_CODE_SHIFT     28
 #define WIDE_END_MAX        RECORD_DATA_BYTES_MAX
@@ -411,6 +412,32 @@ replacement(const u16 *column, const Cell *cells, u32 count, u32 i)
     return NULL;
 }
 
+/* If every new value takes just the bytes of the old one: a copy, and those bytes.  False: nothing
+   was done.  `out` has room. */
+static bool
+patch_in_place(Slice old, const Record *record, const u16 *column, const Cell *cells, u32 count,
+               Buf *out)
+{
+    u32 place[PATCHED_MAX], size[PATCHED_MAX];
+    Code code[PATCHED_MAX];
+    for (u32 k = 0; k < count; k++) {
+        u32 start = 0, end, bytes;
+        if (column[k] > 0) (void)directory_at(record, column[k] - 1u, &start);
+        code[k] = directory_at(record, column[k], &end);
+        if (start > end || end > record->data_bytes) return false;
+        if (code_of(&cells[k], &bytes) != code[k] || bytes != end - start) return false;
+        place[k] = start;
+        size[k] = bytes;
+    }
+    u8 *to = out->p + out->bytes;
+    memcpy(to, old.p, old.bytes);
+    out->bytes += old.bytes;
+    to += record->data - old.p;
+    for (u32 k = 0; k < count; k++)
+        put_column(to + place[k], &cells[k], code[k], size[k]);
+    return true;
+}
+
 Err
 record_patch(Slice old, const u16 *column, const Cell *cells, u32 count, Buf *out, bool *done_out)
 {
@@ -418,7 +445,7 @@ record_patch(Slice old, const u16 *column, const Cell *cells, u32 count, Buf *ou
     *done_out = false;
     Err err = record_open(old, &record);
     if (err != OK) return err;
-    if (record.wide || record.columns > 0xFF || count > 8) return OK;
+    if (record.wide || record.columns > 0xFF || count > PATCHED_MAX) return OK;
     u64 most = record.data_bytes;
     for (u32 k = 0; k < count; k++) {
         if (column[k] >= record.columns) return OK;
@@ -428,6 +455,10 @@ record_patch(Slice old, const u16 *column, const Cell *cells, u32 count, Buf *ou
     size_t head = 2 + 2 * (size_t)record.columns;
     err = buf_reserve(out, head + (size_t)most + 8);
     if (err != OK) return err;
+    if (patch_in_place(old, &record, column, cells, count, out)) {
+        *done_out = true;
+        return OK;
+    }
 
     /* Runs of columns that stay are copied at once; their ends move by `shift`. */
     u8 *p = out->p + out->bytes;
