@@ -134,6 +134,13 @@ capi__stmt_ok(const sqlite3_stmt *stmt)
 /* Code for the caller: extended or cut to its low byte. */
 int capi__code(const sqlite3 *db, int extended);
 int capi__result(sqlite3 *db, Err err);
+static ALWAYS_INLINE int
+capi__result_fast(sqlite3 *db, Err err)
+{
+    if (UNLIKELY(err != OK)) return capi__result(db, err);
+    rt_store_relaxed(&db->own_error, 0);
+    return SQLITE_OK;
+}
 /* Record an error that did not come from the session. */
 int capi__fail(sqlite3 *db, Err err, const char *format, ...) PRINTF_LIKE(3, 4);
 int capi__absent(sqlite3 *db, const char *function);

@@ -183,7 +183,7 @@ sqlite3_reset(sqlite3_stmt *stmt)
     drop_row(stmt);
     stmt->is_running = false;
     if (UNLIKELY(stmt->began_ns != 0)) capi__trace_end(stmt);
-    int code = capi__result(stmt->db, stmt_reset(stmt->stmt));
+    int code = capi__result_fast(stmt->db, stmt_reset(stmt->stmt));
     capi__end_pointers(stmt->db);
     return code;
 }
@@ -205,20 +205,27 @@ step_failed(sqlite3_stmt *stmt, Err err)
     return row ? SQLITE_ROW : SQLITE_DONE;
 }
 
+static NOINLINE Err
+step_traced(sqlite3_stmt *stmt, bool *row_out)
+{
+    if (!stmt_is_busy(stmt->stmt)) capi__trace_start(stmt);
+    Err err = stmt_step(stmt->stmt, row_out);
+    if (stmt->db->trace_mask == 0) return err; /* The program has turned it off meanwhile. */
+    if (*row_out) capi__trace_row(stmt);
+    if (!*row_out) capi__trace_end(stmt);
+    return err;
+}
+
 int
 sqlite3_step(sqlite3_stmt *stmt)
 {
     if (!capi__stmt_ok(stmt)) return SQLITE_MISUSE;
     bool row = false;
     drop_row(stmt);
-    if (UNLIKELY(stmt->db->trace_mask != 0) && !stmt_is_busy(stmt->stmt)) capi__trace_start(stmt);
-    if (!stmt->is_running) stmt->runs++;
-    Err err = stmt_step(stmt->stmt, &row);
+    stmt->runs += !stmt->is_running;
+    Err err = LIKELY(stmt->db->trace_mask == 0) ? stmt_step(stmt->stmt, &row)
+                                                : step_traced(stmt, &row);
     stmt->is_running = row;
-    if (UNLIKELY(stmt->db->trace_mask != 0)) {
-        if (row) capi__trace_row(stmt);
-        if (!row) capi__trace_end(stmt);
-    }
     if (UNLIKELY(err != OK)) return step_failed(stmt, err);
     rt_store_relaxed(&stmt->db->own_error, 0);
     return row ? SQLITE_ROW : SQLITE_DONE;
@@ -252,7 +259,7 @@ bind(sqlite3_stmt *stmt, int index, Cell cell)
     }
     Err err = stmt_bind(stmt->stmt, (u32)index - 1, &cell);
     if (err == OK && UNLIKELY(stmt->pointers != NULL)) capi__drop_pointer(stmt, index);
-    return capi__result(stmt->db, err);
+    return capi__result_fast(stmt->db, err);
 }
 
 int

@@ -422,6 +422,11 @@ Err
 exec__eval_in(Exec *exec, const ExecProgram *program, const Cell *row, Arena *arena,
               Cell *value_out)
 {
+    if (program->ins_count == 0 && OPERAND_BASE(program->result) == AT_CONST) {
+        *value_out = program->constant[OPERAND_INDEX(program->result)];
+        value_out->subtype = 0;
+        return OK;
+    }
     Err err = exec__eval_subtype_in(exec, program, row, arena, value_out);
     value_out->subtype = 0;
     return err;

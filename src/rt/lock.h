@@ -25,6 +25,22 @@ MUST_CHECK Err rt_mutex_lock_until(RtMutex *mutex, u64 deadline_ns); /* [parks] 
 MUST_CHECK bool rt_mutex_try_lock(RtMutex *mutex);
 void rt_mutex_unlock(RtMutex *mutex);
 bool rt_mutex_is_locked(const RtMutex *mutex); /* For assertions. */
+/* The same as lock and unlock, without a call where nobody else is about. */
+static ALWAYS_INLINE void
+rt_mutex_lock_fast(RtMutex *mutex)
+{
+    u32 seen = 0;
+    if (UNLIKELY(!rt_cas_weak(&mutex->word, &seen, 1u))) rt_mutex_lock(mutex);
+}
+static ALWAYS_INLINE void
+rt_mutex_unlock_fast(RtMutex *mutex)
+{
+    u32 seen = 1;
+    if (UNLIKELY(!atomic_compare_exchange_strong_explicit(
+            &mutex->word.atom, &seen, 0, memory_order_release, memory_order_relaxed))) {
+        rt_mutex_unlock(mutex);
+    }
+}
 
 /* Not recursive.  A waiting writer holds back new readers. */
 typedef struct RtRwLock {

@@ -363,7 +363,7 @@ session_lock(Session *session)
         session->lock_depth++;
         return;
     }
-    rt_mutex_lock(&session->lock);
+    rt_mutex_lock_fast(&session->lock);
     rt_store_relaxed(&session->lock_owner, self);
     session->lock_depth = 1;
 }
@@ -374,7 +374,7 @@ session_unlock(Session *session)
     ASSERT(session->lock_depth > 0);
     if (--session->lock_depth > 0) return;
     rt_store_relaxed(&session->lock_owner, NULL);
-    rt_mutex_unlock(&session->lock);
+    rt_mutex_unlock_fast(&session->lock);
 }
 
 void

@@ -626,10 +626,13 @@ Err
 session__wait_shown(Session *session)
 {
     if (session->open_txns == 0) return OK; /* Nothing of a database: a later write may restart. */
-    for (u32 i = 0; i < session->db_count; i++) {
+    u32 left = session->open_txns;
+    for (u32 i = 0; left > 0; i++) {
+        ASSERT(i < session->db_count);
         if (session->db[i].txn == NULL) continue;
         Err err = store_txn_wait_shown(session->db[i].txn);
         if (err != OK) return session__store_error(session, i, err);
+        left--;
     }
     session->has_shown = true;
     return OK;
