@@ -7,8 +7,10 @@
 #include "exec/index_build.h"
 
 #include "exec/table_codec.h"
+#include "rt/task.h"
 
 #define PORTION_BYTES ((u64)64 << 20)
+#define TURN_ROWS     64u /* Between two looks whether others wait for a turn, or this is to stop. */
 
 typedef struct BuildEntry {
     const u8 *bytes; /* Key, then value. */
@@ -118,6 +120,8 @@ static int
 compare_entries(const void *a, const void *b)
 {
     const BuildEntry *x = a, *y = b;
+    Err ignored = rt_check(); /* A turn for others; who is to stop does so when it puts rows. */
+    (void)ignored;
     return slice_compare(SLICE(x->bytes, x->key_bytes), SLICE(y->bytes, y->key_bytes));
 }
 
@@ -156,9 +160,11 @@ portion_flush(Portion *portion, const IndexDef *index, StoreTxn *txn, ErrMsg *ms
     for (size_t i = 0; i < portion->count; i++) {
         const BuildEntry *entry = &portion->entry[i];
         StoreVerdict verdict;
-        Err err = store_put(txn, index->tree, SLICE(entry->bytes, entry->key_bytes),
-                            SLICE(entry->bytes + entry->key_bytes, entry->value_bytes),
-                            STORE_PUT_INSERT, &verdict);
+        Err err = i % TURN_ROWS == 0 ? rt_check() : OK;
+        if (err != OK) return err_set(msg, err, NULL);
+        err = store_put(txn, index->tree, SLICE(entry->bytes, entry->key_bytes),
+                        SLICE(entry->bytes + entry->key_bytes, entry->value_bytes),
+                        STORE_PUT_INSERT, &verdict);
         if (err != OK) return fail_store(txn, err, msg);
         if (verdict != STORE_DONE) {
             if (entry->claims) return fail_duplicate(index, msg);
@@ -421,6 +427,11 @@ exec_table_check(const TableDef *table, StoreTxn *txn, u32 *findings_left, ExecF
                             &row_arena, row, &findings);
         if (bad != OK) {
             err = err_set(msg, bad, NULL);
+            goto done;
+        }
+        err = row_no % TURN_ROWS == 0 ? rt_check() : OK;
+        if (err != OK) {
+            err = err_set(msg, err, NULL);
             goto done;
         }
         err = store_cursor_next(cursor, &found);

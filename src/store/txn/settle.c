@@ -18,6 +18,7 @@
 #include "store/version/spill.h"
 
 #define PRUNED_ROW    32u
+#define TURN_EVERY    64u  /* Before-images, between two looks whether others wait for a turn. */
 #define SNAPSHOTS_MAX 128u /* Different ones; above the last of them every version stays. */
 
 u64
@@ -167,12 +168,22 @@ settle_drops(Store *store, const TxnState *state)
     }
 }
 
+/* Others may run; what has begun is not cancelled. */
+static void
+maybe_turn(u64 done)
+{
+    if (done % TURN_EVERY != 0) return;
+    Err ignored = rt_check();
+    (void)ignored;
+}
+
 static u64
 settle_some(Store *store, TxnState *state, u64 budget)
 {
     u64 done = 1;
     for (; state->first != NULL && done < budget; done++) {
         before_settle(store, state, state->first);
+        maybe_turn(done);
     }
     return done;
 }
@@ -285,10 +296,12 @@ static void
 prune_below(Pruning *p, TxnState *state)
 {
     VersionMap *map = &p->store->versions;
+    u64 done = 0;
     p->state = state;
     for (Before *before = state->first; before != NULL;) {
         Before *next = before->next;
         bool self = false;
+        maybe_turn(++done);
         u64 hash = before->hash;
         while (!self) {
             bool stripped, had_image;

@@ -19,6 +19,7 @@
 #include "store/version/spill.h"
 #include "store/wal/wal.h"
 
+#define UNDO_TURN_EVERY 64u /* Rows, between two looks whether others wait for a turn. */
 /* Versions settled for each one written, at most, by a commit; and by the end of a reader. */
 #define SETTLE_PER_WRITE 4u
 #define SETTLE_BASE      256u
@@ -292,6 +293,15 @@ store_txn_drop_marks(StoreTxn *txn, StoreMark keep)
     txn->mark_last = MIN_OF(txn->mark_last, keep);
 }
 
+/* Undoing gives others a turn; it is not cancelled. */
+static void
+undo_turn(const StoreTxn *txn)
+{
+    if (txn->state->undo.count % UNDO_TURN_EVERY != 0) return;
+    Err ignored = rt_check();
+    (void)ignored;
+}
+
 void
 store_txn_undo_to(StoreTxn *txn, StoreMark mark)
 {
@@ -300,6 +310,7 @@ store_txn_undo_to(StoreTxn *txn, StoreMark mark)
             txn->undo_failed = true; /* Nothing but rolling it back is possible. */
             break;
         }
+        undo_turn(txn);
     }
     txn->mark_last = MIN_OF(txn->mark_last, mark);
 }
@@ -346,6 +357,7 @@ abort_writes(StoreTxn *txn)
     if (state == NULL) return;
     bool wrote = state->undo.count > 0;
     while (state->undo.count > 0) {
+        undo_turn(txn);
         if (row_undo(txn, false)) continue;
         /* The rows that stand stay those of an aborted transaction: nobody sees them.  It stays in
            the open set, so that no cut takes them for settled. */
