@@ -239,6 +239,7 @@ index_fill(BulkLoad *load, const IndexDef *index, Duplicates *duplicates)
     if (err != OK) return err;
     session__catalog_view(session, &view);
     session__plan_context(session, &view, &context);
+    context.entries_only = true;
     err = plan_index_build(&context, index->table, index, &plan, &msg);
     if (err == OK && duplicates == NULL)
         err = exec_index_build(plan, index, &session->exec_env, session->txn, &msg);

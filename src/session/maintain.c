@@ -327,6 +327,7 @@ check_index(Check *check, const IndexDef *index, ErrMsg *msg)
     Plan *plan;
     session__catalog_view(session, &view);
     session__plan_context(session, &view, &context);
+    context.entries_only = true;
     Err err = plan_index_build(&context, index->table, index, &plan, msg);
     if (err != OK) return err;
     err = exec_index_check(plan, index, &session->exec_env, session->txn, &check->left, finding,

@@ -208,16 +208,33 @@ def test_what_means_nothing_here_is_left_out_by_salvage(t):
     path, new = t.path("c.db"), t.path()
     db = sqlite3.connect(path)
     db.create_collation("mine", lambda a, b: (a > b) - (a < b))
-    db.executescript("CREATE TABLE odd(a TEXT COLLATE mine);CREATE INDEX oi ON odd(a);"
+    db.executescript("CREATE TABLE odd(a TEXT COLLATE mine UNIQUE);CREATE INDEX oi ON odd(a);"
                      "CREATE TABLE even(x);CREATE INDEX ei ON even(x COLLATE mine);"
                      "INSERT INTO odd VALUES('q');INSERT INTO even VALUES(2);"
                      "CREATE VIEW v AS SELECT unknown(x) FROM even;")
     db.close()
     code, _, err = run(t.weft, "import", path, new)
-    same((code, "no such collation sequence: mine" in err, "--salvage" in err), (1, True, True))
+    same((code, "under the collation mine of the program" in err, "--salvage" in err),
+         (1, True, True))
     code, _, err = run(t.weft, "import", "--salvage", path, new)
     same((code, "odd is left out" in err, "oi is left out" in err), (2, True, True))
-    same(run(t.weft, new, "SELECT name FROM sqlite_schema; SELECT x FROM even")[1], "even\nv\n2\n")
+    same(run(t.weft, new, "SELECT name FROM sqlite_schema; SELECT x FROM even")[1],
+         "even\nei\nv\n2\n")
+
+
+def test_collations_of_the_program_need_no_program(t):
+    path, new = t.path("c.db"), t.path()
+    db = sqlite3.connect(path)
+    db.create_collation("mine", lambda a, b: (a < b) - (a > b))
+    db.executescript("CREATE TABLE odd(a TEXT COLLATE mine);CREATE INDEX oi ON odd(a);"
+                     "CREATE INDEX ob ON odd(a COLLATE nocase);"
+                     "INSERT INTO odd VALUES('q'),('B'),('a');")
+    db.close()
+    same(run(t.weft, "import", path, new)[0], 0)
+    same(run(t.weft, new, "SELECT a FROM odd ORDER BY a COLLATE nocase; PRAGMA integrity_check")[1],
+         "a\nB\nq\nok\n")
+    code, _, err = run(t.weft, new, "SELECT a FROM odd ORDER BY a")
+    same((code, "no such collation sequence: mine" in err), (1, True))
 
 
 def test_virtual_tables_are_refused_by_name(t):

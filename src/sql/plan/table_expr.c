@@ -101,8 +101,8 @@ plan_index_build(const PlanContext *ctx, const TableDef *table, const IndexDef *
     arena_init(&scratch, ctx->account);
     Binder b;
     binder_init(&b, ctx, plan, &plan->arena, &scratch, msg);
-    bool good = plan__index_collations(&b, index) && build_plan(&b, table, index) &&
-                plan__finish(&b, plan);
+    bool good = (ctx->entries_only || plan__index_collations(&b, index)) &&
+                build_plan(&b, table, index) && plan__finish(&b, plan);
     arena_free(&scratch);
     ASSERT(good || b.err != OK);
     if (b.err != OK) {
