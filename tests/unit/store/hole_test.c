@@ -185,8 +185,10 @@ static void
 keeper_main(void *arg)
 {
     World *world = (World *)arg;
-    while (rt_load_acquire(&world->is_over) == 0)
+    while (rt_load_acquire(&world->is_over) == 0) {
         must(store_checkpoint(world->store, NULL));
+        rt_yield(); /* If there was nothing to do: without check points no time passes. */
+    }
 }
 
 /* Trees are made while checkpoints are cut: one that has its pages before a cut and its place on
