@@ -5,8 +5,9 @@
  *
  * Each connection keeps DEPTH requests under way (1: one a round trip).  Reads are of one row by
  * its key, inserts of one row in autocommit; point, history and transfer work on the ledger
- * (ledger.sql), a transfer as a script of one transaction.  Prints one JSON line.  Every answer is
- * looked at: an error, or a read without its row, ends the program.
+ * (ledger.sql), a transfer as a script of one transaction; one that is refused as busy is rolled
+ * back and counted apart.  Prints one JSON line.  Every answer is looked at: another error, or a
+ * read without its row, ends the program.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -28,13 +29,14 @@
 typedef struct Client {
     int socket;
     unsigned under_way, rows;
+    bool rolls_back;  /* Its transfer was refused: what comes now is ROLLBACK's answer. */
     uint64_t sent_ns; /* Of the last burst. */
     size_t got;
     char input[INPUT_BYTES];
 } Client;
 
 static Client *clients;
-static uint64_t *times, time_count, answers, next_key;
+static uint64_t *times, time_count, answers, busy, next_key;
 static enum Kind { READ, INSERT, POINT, HISTORY, TRANSFER, KINDS } kind;
 static const char *const kind_names[KINDS] = {"read", "insert", "point", "history", "transfer"};
 
@@ -102,9 +104,30 @@ burst(Client *client, unsigned count)
     send_all(client, text, bytes);
 }
 
+/* A transfer that met another one, or the end of what follows from that. */
+static bool
+refused(Client *client, const char *line)
+{
+    static const char rollback[] = "{\"q\":\"ROLLBACK\"}\n";
+    bool is_error = strncmp(line, "{\"err\":", 7) == 0;
+    if (client->rolls_back) {
+        /* An error too: the transaction had not begun. */
+        if (!is_error && strncmp(line, "{\"done\":", 8) != 0) return true;
+        client->rolls_back = false;
+        client->under_way = 0;
+        return true;
+    }
+    if (kind != TRANSFER || !is_error || strstr(line, "\"SQLITE_BUSY") == NULL) return false;
+    busy++;
+    client->rolls_back = true;
+    send_all(client, rollback, sizeof(rollback) - 1);
+    return true;
+}
+
 static void
 line_take(Client *client, const char *line)
 {
+    if (refused(client, line)) return;
     if (strncmp(line, "{\"row\":", 7) == 0) client->rows++;
     if (strncmp(line, "{\"err\":", 7) == 0) fail(line);
     if (strncmp(line, "{\"done\":", 8) != 0) return;
@@ -163,6 +186,7 @@ main(int argc, char **argv)
         kind++;
     if (kind == KINDS) fail("what to do?");
     static struct pollfd polls[CONNECTIONS_MAX];
+    if (kind == TRANSFER && depth != 1) fail("transfers go one at a time");
     if (count < 1 || count > CONNECTIONS_MAX || depth < 1) fail("how many?");
     clients = calloc((size_t)count, sizeof(*clients));
     times = malloc(TIMES_MAX * sizeof(*times));
@@ -184,9 +208,9 @@ main(int argc, char **argv)
     double seconds = (double)(now_ns() - started) / 1e9;
     qsort(times, time_count, sizeof(*times), by_time);
     if (time_count == 0) fail("nothing was answered");
-    printf("{\"per_second\": %.0f, \"answers\": %llu, \"p50_us\": %.1f, \"p99_us\": %.1f, "
-           "\"longest_us\": %.1f}\n",
-           (double)answers / seconds, (unsigned long long)answers,
+    printf("{\"per_second\": %.0f, \"answers\": %llu, \"busy\": %llu, \"p50_us\": %.1f, "
+           "\"p99_us\": %.1f, \"longest_us\": %.1f}\n",
+           (double)answers / seconds, (unsigned long long)answers, (unsigned long long)busy,
            (double)times[time_count / 2] / 1e3, (double)times[time_count * 99 / 100] / 1e3,
            (double)times[time_count - 1] / 1e3);
     return 0;
