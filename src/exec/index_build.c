@@ -10,7 +10,7 @@
 #include "rt/task.h"
 
 #define PORTION_BYTES ((u64)64 << 20)
-#define TURN_ROWS     64u /* Between two looks whether others wait for a turn, or this is to stop. */
+#define TURN_ROWS     64u /* Between two looks whether others wait, or this is to stop. */
 
 typedef struct BuildEntry {
     const u8 *bytes; /* Key, then value. */

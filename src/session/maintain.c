@@ -2,6 +2,7 @@
  * maintain.c -- whole databases: ATTACH, DETACH, VACUUM, integrity_check, copying.
  */
 #include "exec/index_build.h"
+#include "session/uri.h"
 #include "session/virtual__impl.h"
 
 /* ---- values of expressions in commands ---- */
@@ -108,7 +109,7 @@ map_file(Session *session, bool is_written, char **file)
 }
 
 static Err
-attach_file(Session *session, char *file, char *name)
+attach_file(Session *session, const UriName *uri, char *name)
 {
     CatalogView view;
     u32 slot;
@@ -118,22 +119,28 @@ attach_file(Session *session, char *file, char *name)
     }
     Err err = free_slot(session, &slot);
     if (err != OK) return err;
-    bool nameless = file[0] == 0 || strcmp(file, ":memory:") == 0;
+    bool unnamed = uri->path[0] == 0 || strcmp(uri->path, ":memory:") == 0;
+    bool nameless = unnamed || (uri->memory && !uri->shared);
+    bool in_memory = nameless || uri->memory;
+    if (session->options.read_only && !uri->read_only && uri->names_mode && !in_memory) {
+        return session_set_error(session, ERR_SQL, "access mode not allowed: %s",
+                                 uri->no_create ? "rw" : "rwc");
+    }
     StoreOptions options = {
-        .in_memory = nameless,
-        .read_only = session->options.read_only && !nameless,
-        .create = session->options.create,
+        .in_memory = in_memory,
+        .read_only = (session->options.read_only || uri->read_only) && !in_memory,
+        .create = session->options.create && !uri->no_create,
         .beneath = session->options.beneath,
         .page_bytes = session->options.page_bytes,
         .pool_bytes = session->options.pool_bytes,
     };
     Database *database;
     ErrMsg msg = {.sql_offset = -1};
-    err = database__open(session->process, nameless ? NULL : file, &options, &database, &msg);
+    err = database__open(session->process, nameless ? NULL : uri->path, &options, &database, &msg);
     if (err != OK) {
         if (err != ERR_CANTOPEN && err != ERR_NOTFOUND) return session__fail(session, err, &msg);
         err_clear(&msg);
-        return session_set_error(session, err, "unable to open database: %s", file);
+        return session_set_error(session, err, "unable to open database: %s", uri->path);
     }
     session->db[slot] = (SessionDb){
         .name = name,
@@ -158,7 +165,14 @@ maintain__attach(Stmt *stmt, const AstAttach *ast)
     if (err == OK) err = text_value(stmt, ast->file, &file);
     if (err == OK) err = text_value(stmt, ast->name, &name);
     if (err == OK) err = map_file(session, false, &file);
-    if (err == OK) err = attach_file(session, file, name);
+    UriName uri = {0};
+    ErrMsg msg = {.sql_offset = -1};
+    if (err == OK) {
+        err = uri_parse(file, session->options.uris, &uri, &msg);
+        if (err != OK) (void)session__fail(session, err, &msg);
+    }
+    if (err == OK) err = attach_file(session, &uri, name);
+    mem_free(uri.path);
     if (err != OK) mem_free(name); /* Else the slot owns it. */
     mem_free(file);
     ErrMsg kept = {.sql_offset = -1};
@@ -327,7 +341,6 @@ check_index(Check *check, const IndexDef *index, ErrMsg *msg)
     Plan *plan;
     session__catalog_view(session, &view);
     session__plan_context(session, &view, &context);
-    context.entries_only = true;
     Err err = plan_index_build(&context, index->table, index, &plan, msg);
     if (err != OK) return err;
     err = exec_index_check(plan, index, &session->exec_env, session->txn, &check->left, finding,

@@ -29,6 +29,7 @@ typedef struct SessionOptions {
     const char
         *beneath;   /* Database files lie directly in this directory; borrowed.  NULL: anywhere. */
     bool in_memory; /* `path` is then only a name; NULL or "": private. */
+    bool uris;      /* ATTACH takes "file:..." as a URI. */
     bool share_plans;   /* With other such sessions of the database: none has functions, collations,
                            modules or hooks that differ in what a text means. */
     bool single_writer; /* SQLite's one-writer rules (the drop-in library's default). */

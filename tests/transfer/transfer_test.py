@@ -231,8 +231,7 @@ def test_collations_of_the_program_need_no_program(t):
                      "INSERT INTO odd VALUES('q'),('B'),('a');")
     db.close()
     same(run(t.weft, "import", path, new)[0], 0)
-    same(run(t.weft, new, "SELECT a FROM odd ORDER BY a COLLATE nocase; PRAGMA integrity_check")[1],
-         "a\nB\nq\nok\n")
+    same(run(t.weft, new, "SELECT a FROM odd ORDER BY a COLLATE nocase")[1], "a\nB\nq\n")
     code, _, err = run(t.weft, new, "SELECT a FROM odd ORDER BY a")
     same((code, "no such collation sequence: mine" in err), (1, True))
 

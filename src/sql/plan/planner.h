@@ -48,7 +48,7 @@ typedef struct PlanContext {
     const CatalogView *catalog;
     const FuncTable *functions;
     /* NULL result: no such collation.  The three built-in ones are found without asking. */
-    bool entries_only; /* An index is filled or checked where its collations may be unknown: its
+    bool entries_only; /* An index is filled where its collations may be unknown: its
                           entries stand in the order of BINARY. */
     const Collation *(*find_collation)(void *arg, Slice name);
     void *collation_arg;

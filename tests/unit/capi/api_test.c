@@ -82,6 +82,41 @@ names_are_uris_unless_configured_otherwise(void **state)
 
 /* Each name has a transaction of its own, and only one of them writes at a time. */
 static void
+attached_names_are_uris_too(void **state)
+{
+    (void)state;
+    char text[300], path[100];
+    sqlite3 *db = open_memory(), *other;
+    snprintf(path, sizeof(path), "/tmp/weft attached %d", (int)getpid());
+    run(db, "ATTACH 'file:attached?mode=memory' AS a; CREATE TABLE a.t(x)");
+    assert_int_equal(access("file:attached?mode=memory", F_OK), -1);
+    assert_int_equal(access("attached", F_OK), -1);
+    run(db, "ATTACH 'file:attached?mode=memory' AS b"); /* Another one. */
+    assert_int_equal(number(db, "SELECT count(*) FROM b.sqlite_schema"), 0);
+
+    snprintf(text, sizeof(text), "ATTACH 'file:/tmp/weft%%20attached%%20%d?mode=rw' AS c",
+             (int)getpid());
+    assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_CANTOPEN);
+    text[strlen(text) - strlen("rw' AS c")] = 0;
+    strcat(text, "rwc' AS c");
+    run(db, text);
+    run(db, "CREATE TABLE c.t(x); DETACH c");
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(sqlite3_exec(db, "ATTACH 'file:x?mode=odd' AS d", NULL, NULL, NULL),
+                     SQLITE_ERROR);
+    assert_string_equal(sqlite3_errmsg(db), "no such access mode: odd");
+    sqlite3_close(db);
+
+    assert_int_equal(sqlite3_open_v2(path, &other, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, text, NULL, NULL, NULL), SQLITE_ERROR);
+    assert_string_equal(sqlite3_errmsg(other), "access mode not allowed: rwc");
+    sqlite3_close(other);
+    unlink(path);
+    strcat(path, "-log");
+    unlink(path);
+}
+
+static void
 a_database_is_attached_by_two_names(void **state)
 {
     (void)state;
@@ -811,6 +846,7 @@ main(void)
         cmocka_unit_test(scripts_are_prepared_piece_by_piece),
         cmocka_unit_test(a_mutex_is_had_when_asked_for),
         cmocka_unit_test(names_are_uris_unless_configured_otherwise),
+        cmocka_unit_test(attached_names_are_uris_too),
         cmocka_unit_test(a_database_is_attached_by_two_names),
         cmocka_unit_test(compile_options_are_one_list),
         cmocka_unit_test(window_functions_of_the_program),
