@@ -120,10 +120,12 @@ static void
 a_database_is_attached_by_two_names(void **state)
 {
     (void)state;
+    char dir[] = "/tmp/weft-twice-XXXXXX", command[200];
+    assert_non_null(mkdtemp(dir));
     sqlite3 *db = open_memory();
+    snprintf(command, sizeof(command), "ATTACH '%s/db' AS a; ATTACH '%s/db' AS b", dir, dir);
+    run(db, command);
     run(db,
-        "ATTACH 'file:twice?mode=memory&cache=shared' AS a;"
-        "ATTACH 'file:twice?mode=memory&cache=shared' AS b;"
         "CREATE TABLE a.t(x); INSERT INTO b.t VALUES (1); INSERT INTO a.t SELECT x + 1 FROM b.t");
     assert_int_equal(number(db, "SELECT count(*) FROM a.t, b.t"), 4);
     run(db, "BEGIN; INSERT INTO a.t VALUES (3)");
@@ -134,6 +136,8 @@ a_database_is_attached_by_two_names(void **state)
     run(db, "COMMIT; INSERT INTO b.t VALUES (5); DETACH a");
     assert_int_equal(number(db, "SELECT sum(x) FROM b.t"), 11);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    snprintf(command, sizeof(command), "rm -rf %s", dir);
+    assert_int_equal(system(command), 0);
 }
 
 static void
