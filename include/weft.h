@@ -240,7 +240,8 @@ struct ArrowArrayStream {
 #endif
 
 /*
- * The next rows, at most `rows_max` (above 0).  WEFT_ROW: *array_out holds at least one, and the
+ * The next rows, at most `rows_max` (above 0), and none behind a row with which the batch has 1 MiB
+ * of text and blobs.  WEFT_ROW: *array_out holds at least one, and the
  * caller ends it with array_out->release(array_out), before or after the statement is finalized.
  * WEFT_DONE: there are no more; *array_out is empty (release NULL).  After an error *array_out is
  * empty too, the rows that were gathered are lost, and the statement is reset.

@@ -3,7 +3,9 @@
  *
  * A batch is a struct array.  Each of its columns owns its memory alone, so that a consumer may
  * move a column out of the batch and release the batch; the batch's own block holds the children.
- * A column grows in three buffers: validity bits, offsets (text and blobs), values.
+ * A column grows in three buffers: validity bits, offsets (text and blobs), values.  A batch with
+ * BATCH_BYTES of text and blobs ends, so that it is still in the cache when it is read, and the
+ * memory of the one before serves it: fresh pages cost more than filling them.
  */
 #include "capi/weft_impl.h"
 
@@ -16,6 +18,8 @@ typedef struct Column {
     i64 nulls;
     bool can_change; /* Undecided, or integers so far: in the first batch of a run. */
 } Column;
+
+#define BATCH_BYTES ((size_t)1 << 20) /* include/weft.h says so. */
 
 /* What stands behind a batch. */
 typedef struct Children {
@@ -379,7 +383,8 @@ fetch_rows(weft_stmt *stmt, i64 rows_max, struct ArrowArray *batch)
 {
     bool row = true;
     Err err = OK;
-    while (err == OK && batch->length < rows_max) {
+    size_t bytes = 0; /* Of text and blobs. */
+    while (err == OK && batch->length < rows_max && bytes < BATCH_BYTES) {
         err = stmt_step(stmt->stmt, &row);
         if (err != OK || !row) break;
         /* Only now the columns are those of this run: the schema may have changed before it. */
@@ -388,9 +393,11 @@ fetch_rows(weft_stmt *stmt, i64 rows_max, struct ArrowArray *batch)
             if (err == OK) err = batch_begin(stmt, batch);
         }
         const Cell *cell = stmt_row(stmt->stmt);
-        for (u32 at = 0; err == OK && at < stmt->type_count; at++)
+        for (u32 at = 0; err == OK && at < stmt->type_count; at++) {
             err = append_cell(stmt, batch->children[at]->private_data, at, &cell[at],
                               batch->length);
+            if (cell[at].type >= CELL_TEXT) bytes += cell[at].bytes;
+        }
         if (err == OK) batch->length++;
     }
     if (err == OK && batch->length > 0) err = batch_end(stmt, batch);

@@ -451,6 +451,41 @@ errors_outlive_the_connection(void **state)
     weft_error_free(NULL);
 }
 
+/* A batch ends with the row that makes 1 MiB of bytes, and the next goes on behind it. */
+static void
+large_texts_end_a_batch(void **state)
+{
+    (void)state;
+    weft_db *db = open_memory();
+    run(db, "CREATE TABLE t(id INTEGER PRIMARY KEY, s TEXT, b BLOB);"
+            "WITH RECURSIVE c(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM c WHERE i < 900)"
+            "INSERT INTO t SELECT i, printf('%.*c', 2000 + i, 'x'), zeroblob(i % 7 * 500) FROM c");
+    weft_stmt *stmt = prepare(db, "SELECT * FROM t");
+    for (int round = 0; round < 2; round++) {
+        struct ArrowArray batch;
+        int64_t seen = 0;
+        u32 batches = 0;
+        while (weft_fetch(stmt, 100000, &batch) == WEFT_ROW) {
+            size_t bytes = 0;
+            for (int64_t i = 0; i < batch.length; i++) {
+                assert_true(bytes < (size_t)1 << 20); /* Else the row before was the last. */
+                seen++;
+                assert_int_equal(integer_at(&batch, 0, i), seen);
+                assert_int_equal(bytes_at(&batch, 1, i).bytes, 2000 + seen);
+                assert_int_equal(bytes_at(&batch, 2, i).bytes, seen % 7 * 500);
+                bytes += bytes_at(&batch, 1, i).bytes + bytes_at(&batch, 2, i).bytes;
+            }
+            assert_true(bytes >= (size_t)1 << 20 || seen == 900);
+            batch.release(&batch);
+            batches++;
+        }
+        assert_int_equal(seen, 900);
+        assert_true(batches >= 3);
+    }
+    weft_finalize(stmt);
+    weft_close(db);
+}
+
 static void
 misuse(void **state)
 {
@@ -568,6 +603,7 @@ main(void)
         cmocka_unit_test(isolation_levels),
         cmocka_unit_test(levels_differ),
         cmocka_unit_test(errors_outlive_the_connection),
+        cmocka_unit_test(large_texts_end_a_batch),
         cmocka_unit_test(backups),
         cmocka_unit_test(misuse),
     };
