@@ -105,8 +105,7 @@ words_radix(u64 *word, u64 *scratch, u32 *place, u32 count, u32 low_bit, u32 bit
             u64 moved = word[i];
             scratch[place[(u32)(moved >> shift) & mask]++] = moved;
         }
-        Err ignored = rt_check(); /* Others may run; who is to stop does so afterwards. */
-        (void)ignored;
+        rt_give_turn(); /* Who is to stop does so afterwards. */
         u64 *swap = word;
         word = scratch;
         scratch = swap;

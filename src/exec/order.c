@@ -16,14 +16,6 @@
 #define TURN_WIDTH  384u           /* So long runs are merged between two turns, */
 #define TURN_ROWS   ((u32)1 << 15) /* and so many rows moved by radix. */
 
-/* Others may run.  Who is to stop does so when the sort is over. */
-static void
-give_turn(void)
-{
-    Err ignored = rt_check();
-    (void)ignored;
-}
-
 static void
 order_insertion(u32 *order, u32 count, OrderBefore before, const void *arg)
 {
@@ -64,7 +56,7 @@ exec__order_sort(u32 *order, u32 *scratch, u32 count, OrderBefore before, const 
         for (u64 i = 0; i < count; i += 2 * width) {
             u32 end = (u32)MIN_OF(2 * width, count - i);
             order_merge(from + i, to + i, (u32)MIN_OF(width, (u64)end), end, before, arg);
-            if (width >= TURN_WIDTH) give_turn();
+            if (width >= TURN_WIDTH) rt_give_turn();
         }
         u32 *swap = from;
         from = to;
@@ -120,7 +112,7 @@ items_merge_sort(SortItem *item, SortItem *scratch, u32 count)
         for (u64 i = 0; i < count; i += 2 * width) {
             u32 end = (u32)MIN_OF(2 * width, count - i);
             items_merge(from + i, to + i, (u32)MIN_OF(width, (u64)end), end);
-            if (width >= TURN_WIDTH) give_turn();
+            if (width >= TURN_WIDTH) rt_give_turn();
         }
         SortItem *swap = from;
         from = to;
@@ -150,7 +142,7 @@ static bool
 items_pass(const SortItem *from, SortItem *to, u32 count, u32 shift, u32 *place)
 {
     memset(place, 0, DIGIT_COUNT * sizeof(u32));
-    for (u32 i = 0, end; i < count; give_turn()) {
+    for (u32 i = 0, end; i < count; rt_give_turn()) {
         for (end = MIN_OF(count, i + TURN_ROWS); i < end; i++) {
             place[(from[i].prefix >> shift) & (DIGIT_COUNT - 1)]++;
         }
@@ -162,7 +154,7 @@ items_pass(const SortItem *from, SortItem *to, u32 count, u32 shift, u32 *place)
         place[i] = sum;
         sum += here;
     }
-    for (u32 i = 0, end; i < count; give_turn()) {
+    for (u32 i = 0, end; i < count; rt_give_turn()) {
         for (end = MIN_OF(count, i + TURN_ROWS); i < end; i++) {
             to[place[(from[i].prefix >> shift) & (DIGIT_COUNT - 1)]++] = from[i];
         }
@@ -252,7 +244,7 @@ static bool
 numbers_pass(const NumberItem *from, NumberItem *to, u32 count, u32 shift, u32 *place)
 {
     memset(place, 0, DIGIT_COUNT * sizeof(u32));
-    for (u32 i = 0, end; i < count; give_turn()) {
+    for (u32 i = 0, end; i < count; rt_give_turn()) {
         for (end = MIN_OF(count, i + TURN_ROWS); i < end; i++) {
             place[(from[i].key >> shift) & (DIGIT_COUNT - 1)]++;
         }
@@ -264,7 +256,7 @@ numbers_pass(const NumberItem *from, NumberItem *to, u32 count, u32 shift, u32 *
         place[i] = sum;
         sum += here;
     }
-    for (u32 i = 0, end; i < count; give_turn()) {
+    for (u32 i = 0, end; i < count; rt_give_turn()) {
         for (end = MIN_OF(count, i + TURN_ROWS); i < end; i++) {
             to[place[(from[i].key >> shift) & (DIGIT_COUNT - 1)]++] = from[i];
         }

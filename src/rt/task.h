@@ -85,6 +85,13 @@ u64 rt_task_set_deadline(RtTask *task, u64 deadline_ns);
  * from how much time passes between calls, on a fiber at least every 32nd, on a thread every 64th.
  */
 MUST_CHECK Err rt_check(void);
+/* The same for who cannot stop half way: only the turn for others. */
+static inline void
+rt_give_turn(void)
+{
+    Err ignored = rt_check();
+    (void)ignored;
+}
 /* Let others run first (sched_yield on a thread). */
 void rt_yield(void);
 /* One round of a busy wait for a latch.  `*rounds` starts at 0. */

@@ -48,8 +48,6 @@ typedef struct PlanContext {
     const CatalogView *catalog;
     const FuncTable *functions;
     /* NULL result: no such collation.  The three built-in ones are found without asking. */
-    bool entries_only; /* An index is filled where its collations may be unknown: its
-                          entries stand in the order of BINARY. */
     const Collation *(*find_collation)(void *arg, Slice name);
     void *collation_arg;
     /* Table-valued functions by name; NULL result: none.  May be NULL. */
@@ -75,6 +73,8 @@ typedef struct PlanContext {
     /* Limits; 0: SQLite's default. */
     u32 columns_max, expr_depth_max, compound_max, function_args_max, param_max;
 
+    bool entries_only; /* An index is filled where the program's collations are unknown: its entries
+                          stand in the order of BINARY. */
     bool foreign_keys;
     bool foreign_lenient; /* A table is being dropped: keys without a parent are passed over. */
     bool recursive_triggers;

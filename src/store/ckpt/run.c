@@ -236,10 +236,7 @@ write_pages(Run *run)
         if (run->count == BATCH_PAGES || (urgent && run->count > 0)) err = batch_flush(run);
         if (err == OK && urgent) err = write_copies(run);
         if (err == OK) err = page_take(run, id);
-        if (id % 1024 == 0) {
-            Err ignored = rt_check(); /* Lets others run; a checkpoint is not cancelled. */
-            (void)ignored;
-        }
+        if (id % 1024 == 0) rt_give_turn(); /* A checkpoint is not cancelled. */
     }
     if (err == OK) err = batch_flush(run);
     /* No page can be put aside any more: the cut has the images of all. */

@@ -423,14 +423,6 @@ btree_fraction_below(Btree *tree, Slice key, f64 *fraction_out)
     return OK;
 }
 
-/* Others may run.  No page is held. */
-static void
-give_turn(void)
-{
-    Err ignored = rt_check();
-    (void)ignored;
-}
-
 /* ---- dropping ---- */
 
 /* The leftmost node of each level leads to the others by right links; the lowest child names the
@@ -451,7 +443,7 @@ btree_drop_pages(Btree *tree, void (*leaf)(void *arg, Node node),
             if (node_head(node)->level == 0) leaf(arg, node);
             page_id = node_head(node)->right;
             drop(arg, &view);
-            give_turn();
+            rt_give_turn();
         }
         first = below;
     }
@@ -574,7 +566,7 @@ verify_page(VerifyRun *run, u32 page_id, u8 level, const NodeFences *wanted, Ver
 
 done:
     mem_free(page);
-    give_turn();
+    rt_give_turn();
     return err;
 }
 

@@ -297,9 +297,7 @@ store_txn_drop_marks(StoreTxn *txn, StoreMark keep)
 static void
 undo_turn(const StoreTxn *txn)
 {
-    if (txn->state->undo.count % UNDO_TURN_EVERY != 0) return;
-    Err ignored = rt_check();
-    (void)ignored;
+    if (txn->state->undo.count % UNDO_TURN_EVERY == 0) rt_give_turn();
 }
 
 void

@@ -336,14 +336,6 @@ typedef struct Moving {
     u8 last_key[STORE_KEY_BYTES_MAX];
 } Moving;
 
-/* Others may run; moving and settling are not cancelled. */
-static void
-give_turn(void)
-{
-    Err ignored = rt_check();
-    (void)ignored;
-}
-
 static Err
 images_put(Moving *m)
 {
@@ -353,7 +345,7 @@ images_put(Moving *m)
         if (!is_base(before)) continue;
         Err err = image_put(m->store, m->spill, before);
         if (err != OK) return err;
-        give_turn();
+        rt_give_turn();
     }
     return OK;
 }
@@ -683,7 +675,7 @@ piece_take_out(Store *store, Spill *spill, u64 number)
         if (entry.kind != UNDO_BEFORE) continue;
         if ((entry.flags & (SPILL_ENTRY_OWN | SPILL_ENTRY_DONE)) != 0) continue;
         err = take_out(store, spill, image_key(&place, entry.tree, entry.key));
-        give_turn();
+        rt_give_turn();
     }
     return err == OK ? take_out(store, spill, piece_key(&place, number)) : err;
 }
@@ -705,7 +697,7 @@ spill_in(StoreTxn *txn)
     u64 seq = spill->entries;
     while (err == OK && spill_piece_next(&reader, &entry)) {
         err = entry_back(store, state, spill, &entry, reader.head.epoch, seq++);
-        give_turn();
+        rt_give_turn();
     }
     if (err == OK && reader.left != 0) err = ERR_CORRUPT;
     rt_fetch_add(&store->spill_moves, 1);
@@ -751,7 +743,7 @@ spill_settle(Store *store, TxnState *state, u64 budget)
         done += reader.left;
         while (spill_piece_next(&reader, &entry)) {
             entry_settle(store, state, &entry);
-            give_turn();
+            rt_give_turn();
         }
     }
     spill_end(store, spill);
