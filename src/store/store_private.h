@@ -31,6 +31,13 @@ struct SsiTxn;
 
 /* ---- trees ---- */
 
+/* Have long values been written in parts (longval/parts.c)? */
+typedef enum PartsState {
+    PARTS_UNKNOWN, /* Nobody has looked since the store was opened. */
+    PARTS_NONE,
+    PARTS_SOME
+} PartsState;
+
 /* Is Tree.number at or above every key of a tree of integers? */
 typedef enum TreeNumbering {
     TREE_NUMBERS_UNKNOWN,
@@ -186,6 +193,7 @@ struct Store {
     RtU64 holds_version; /* Moves with every hold of a key that is added; wait latch. */
 
     RtMutex settle_mutex;   /* One settler at a time. */
+    RtU32 parts;            /* PartsState */
     RtU32 has_doomed_trees; /* Some tree waits for its pages to be freed. */
 
     RtMutex ssi_mutex; /* SERIALIZABLE: lists, counter, and the snapshots taken there. */

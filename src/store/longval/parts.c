@@ -11,7 +11,8 @@
 
 #define PART_HEAD      0u
 #define PREFIX_BYTES   14u /* All parts of a row share it. */
-#define TREE_BYTES     6u  /* And those of a tree this. */
+#define TREE_BYTES     6u  /* And those of a tree this, */
+#define KIND_BYTES     2u  /* and all of them this. */
 #define PART_KEY_BYTES 18u
 #define HEAD_TEXT      "parts"
 
@@ -75,16 +76,46 @@ part_is(const StoreCursor *cursor, const PartKey *key, u32 same_bytes, u32 *numb
     return true;
 }
 
+/*
+ * May there be parts of any row?  Mostly nobody ever writes one, and then the rows of long values
+ * need no second look.  Who writes or deletes one has made it PARTS_SOME before: so where nothing
+ * is found, nothing has been there since the store was opened, for any snapshot.  A SERIALIZABLE
+ * transaction looks in any case, because the look is what tells of a conflict.
+ */
+static Err
+parts_any(StoreTxn *txn, bool *any_out)
+{
+    RtU32 *parts = &txn->store->parts;
+    u32 state = rt_load(parts);
+    *any_out = state != PARTS_NONE || txn->ssi != NULL;
+    if (LIKELY(state != PARTS_UNKNOWN)) return OK;
+    PartKey first = part_key(TREE_NONE, SLICE("\0\0\0\0\0\0\0\0", 8), PART_HEAD);
+    StoreCursor *cursor;
+    bool found;
+    u32 number;
+    Err err = parts_open(txn, &first, &cursor, &found);
+    if (err != OK) return err;
+    *any_out = found && part_is(cursor, &first, KIND_BYTES, &number);
+    store_cursor_close(cursor);
+    (void)rt_cas(parts, &state, (u32)(*any_out ? PARTS_SOME : PARTS_NONE));
+    /* Somebody may have begun to write one meanwhile. */
+    *any_out = rt_load(parts) != PARTS_NONE || txn->ssi != NULL;
+    return OK;
+}
+
 Err
 parts_overlay(StoreTxn *txn, TreeId tree, Slice key, u64 offset, u8 *to, u64 count)
 {
     if (key.bytes != PREFIX_BYTES - TREE_BYTES || count == 0) return OK;
+    bool any;
+    Err err = parts_any(txn, &any);
+    if (err != OK || LIKELY(!any)) return err;
     PartKey head = part_key(tree, key, PART_HEAD);
     StoreCursor *cursor;
     bool found;
     Slice value;
-    Err err = part_get(txn, &head, &found, &value);
-    if (err != OK || LIKELY(!found)) return err;
+    err = part_get(txn, &head, &found, &value);
+    if (err != OK || !found) return err;
     u64 each = parts_bytes(txn->store), end = offset + count;
     PartKey first = part_key(tree, key, (u32)(offset / each) + 1);
     err = parts_open(txn, &first, &cursor, &found);
@@ -128,10 +159,13 @@ Err
 parts_forget(StoreTxn *txn, TreeId tree, Slice key)
 {
     if (key.bytes != PREFIX_BYTES - TREE_BYTES) return OK;
+    bool any;
+    Err err = parts_any(txn, &any);
+    if (err != OK || LIKELY(!any)) return err;
     PartKey head = part_key(tree, key, PART_HEAD);
     StoreVerdict verdict;
     if (PLANT(143)) return OK; /* The next value of the row shows them. */
-    Err err = store_delete(txn, TREE_ROOT, slice_of(&head), &verdict);
+    err = store_delete(txn, TREE_ROOT, slice_of(&head), &verdict);
     if (err != OK || LIKELY(verdict == STORE_ABSENT)) return err;
     PartKey first = part_key(tree, key, PART_HEAD + 1);
     return forget_from(txn, &first, PREFIX_BYTES);
@@ -140,6 +174,9 @@ parts_forget(StoreTxn *txn, TreeId tree, Slice key)
 Err
 parts_forget_tree(StoreTxn *txn, TreeId tree)
 {
+    bool any;
+    Err err = parts_any(txn, &any);
+    if (err != OK || LIKELY(!any)) return err;
     PartKey first = part_key(tree, SLICE("\0\0\0\0\0\0\0\0", 8), PART_HEAD);
     return forget_from(txn, &first, TREE_BYTES);
 }
@@ -149,9 +186,12 @@ parts_newer(StoreTxn *txn, TreeId tree, Slice key, bool *newer_out)
 {
     *newer_out = false;
     if (key.bytes != PREFIX_BYTES - TREE_BYTES) return OK;
+    bool any;
+    Err err = parts_any(txn, &any);
+    if (err != OK || LIKELY(!any)) return err;
     PartKey head = part_key(tree, key, PART_HEAD);
     Newest newest;
-    Err err = read__newest(txn, store__tree(txn->store, TREE_ROOT), slice_of(&head), true, &newest);
+    err = read__newest(txn, store__tree(txn->store, TREE_ROOT), slice_of(&head), true, &newest);
     *newer_out = err == OK && newest.newer;
     return err;
 }
@@ -280,6 +320,7 @@ long_write_part(PartWrite *w, Tree *tree, u64 offset, Slice bytes)
     PartKey head = part_key(w->tree, w->key, PART_HEAD);
     StoreVerdict verdict;
     Newest newest;
+    rt_store(&w->txn->store->parts, (u32)PARTS_SOME);
     Err err = store_put(w->txn, TREE_ROOT, slice_of(&head), SLICE_LITERAL(HEAD_TEXT), STORE_PUT_ANY,
                         &verdict);
     /* Who writes the whole row looks for the head after that: one of us sees the other. */
