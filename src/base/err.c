@@ -156,8 +156,8 @@ err_sqlite_name(int extended_code)
     return primary;
 }
 
-static Err
-set_message(ErrMsg *msg, Err err, i32 sql_offset, const char *format, va_list args)
+Err
+err_vset_at(ErrMsg *msg, Err err, i32 sql_offset, const char *format, va_list args)
 {
     ASSERT(err != OK);
     if (msg == NULL) return err;
@@ -181,7 +181,7 @@ err_set(ErrMsg *msg, Err err, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    set_message(msg, err, -1, format, args);
+    err_vset_at(msg, err, -1, format, args);
     va_end(args);
     return err;
 }
@@ -191,7 +191,7 @@ err_set_at(ErrMsg *msg, Err err, i32 sql_offset, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    set_message(msg, err, sql_offset, format, args);
+    err_vset_at(msg, err, sql_offset, format, args);
     va_end(args);
     return err;
 }

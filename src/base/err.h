@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <stdarg.h>
+
 #include "base/types.h"
 
 typedef enum Err {
@@ -81,6 +83,8 @@ typedef struct ErrMsg {
 Err err_set(ErrMsg *msg, Err err, const char *format, ...) PRINTF_LIKE(3, 4);
 /* The same with a byte offset into the SQL text. */
 Err err_set_at(ErrMsg *msg, Err err, i32 sql_offset, const char *format, ...) PRINTF_LIKE(4, 5);
+Err err_vset_at(ErrMsg *msg, Err err, i32 sql_offset, const char *format, va_list args)
+    PRINTF_LIKE(4, 0);
 void err__free(ErrMsg *msg);
 static inline void
 err_clear(ErrMsg *msg)

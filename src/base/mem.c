@@ -354,20 +354,28 @@ buf_append_text(Buf *buf, const char *text)
 }
 
 Err
+buf_vprintf(Buf *buf, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    Err err = length < 0 ? ERR_INTERNAL : buf_reserve(buf, (size_t)length + 1);
+    if (err == OK) {
+        vsnprintf((char *)buf->p + buf->bytes, (size_t)length + 1, format, again);
+        buf->bytes += (size_t)length;
+    }
+    va_end(again);
+    return err;
+}
+
+Err
 buf_printf(Buf *buf, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(NULL, 0, format, args);
+    Err err = buf_vprintf(buf, format, args);
     va_end(args);
-    if (length < 0) return ERR_INTERNAL;
-    Err err = buf_reserve(buf, (size_t)length + 1);
-    if (err != OK) return err;
-    va_start(args, format);
-    vsnprintf((char *)buf->p + buf->bytes, (size_t)length + 1, format, args);
-    va_end(args);
-    buf->bytes += (size_t)length;
-    return OK;
+    return err;
 }
 
 void

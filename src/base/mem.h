@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -175,6 +176,7 @@ MUST_CHECK Err buf_append(Buf *buf, const void *bytes, size_t count);
 MUST_CHECK Err buf_append_byte(Buf *buf, u8 byte);
 MUST_CHECK Err buf_append_text(Buf *buf, const char *text);
 MUST_CHECK Err buf_printf(Buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);
+MUST_CHECK Err buf_vprintf(Buf *buf, const char *format, va_list args) PRINTF_LIKE(2, 0);
 void buf_clear(Buf *buf); /* Keeps the memory. */
 void buf_free(Buf *buf);  /* NULL members afterwards. */
 static inline Slice

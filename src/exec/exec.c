@@ -22,16 +22,15 @@
 Err
 exec__fail(Exec *exec, Err err, const char *format, ...)
 {
-    char text[400];
     if (format == NULL) {
         const ErrMsg *why = &exec->spill.why;
         return err_set(&exec->msg, err, "%s", why->err == err ? err_message(why) : err_text(err));
     }
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    err_vset_at(&exec->msg, err, -1, format, args);
     va_end(args);
-    return err_set(&exec->msg, err, "%s", text);
+    return err;
 }
 
 Err

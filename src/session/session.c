@@ -425,12 +425,11 @@ session_error(const Session *session)
 Err
 session_set_error(Session *session, Err err, const char *format, ...)
 {
-    char text[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    err_vset_at(&session->error, err, -1, format, args);
     va_end(args);
-    return err_set(&session->error, err, "%s", text);
+    return err;
 }
 
 Err

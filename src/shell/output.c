@@ -41,26 +41,22 @@ out_text(Shell *shell, const char *text)
 void
 out_printf(Shell *shell, const char *format, ...)
 {
-    char text[1024];
     va_list args;
     va_start(args, format);
-    int bytes = vsnprintf(text, sizeof(text), format, args);
+    if (buf_vprintf(&shell->out, format, args) != OK) shell->out_failed = true;
     va_end(args);
-    if (bytes > 0) out_bytes(shell, text, MIN_OF((size_t)bytes, sizeof(text) - 1));
+    if (shell->out.bytes >= OUT_BYTES) out_flush(shell);
 }
 
 void
 shell_complain(Shell *shell, const char *format, ...)
 {
     Buf text = {0};
-    char line[1920];
     va_list args;
     out_flush(shell); /* So that both streams read in order on a terminal. */
     va_start(args, format);
-    int bytes = vsnprintf(line, sizeof(line), format, args);
+    Err err = buf_vprintf(&text, format, args);
     va_end(args);
-    if (bytes < 0) bytes = 0;
-    Err err = buf_append(&text, line, MIN_OF((size_t)bytes, sizeof(line) - 1));
     if (err == OK) err = buf_append_byte(&text, '\n');
     if (err == OK) err = rt_std_write(RT_STDERR, text.p, text.bytes);
     (void)err; /* Where would one complain? */

@@ -116,6 +116,17 @@ SELECT 1, 2;
                             "hello a  b c", "current output mode: list", "NIL", "1;2"])
 
 
+def test_long_lines_are_not_cut(t):
+    name = "p" * 5000
+    text = f'CREATE TABLE "{name}"(a PRIMARY KEY);\nCREATE TABLE c(x REFERENCES "{name}"(a));\n'
+    same(weft(t, t.path(), text=text + ".lint fkey-indexes\n"),
+         (0, f"CREATE INDEX 'c_x' ON 'c'('x'); --> {name}(a)\n", ""))
+    for text in (f"SELECT {name};\n", f"CREATE TABLE t(x);SELECT 1 FROM t AS {name} WHERE {name}.y;\n", f"DROP TABLE {name};\n",
+                 f"CREATE TABLE t(x);CREATE TRIGGER r BEFORE INSERT ON t BEGIN SELECT raise(ABORT, '{name}'); END;\n"
+                 "INSERT INTO t VALUES(1);\n"):
+        same(name in weft(t, t.path(), text=text)[2], True)
+
+
 def test_parameters(t):
     out, err = both(t, ".param set :n 41\n.param set @t text\n.param set $b X'4142'\n"
                        "SELECT :n + 1, @t, $b, ':n', typeof(:n);\n.param list\n.param unset :n\n"

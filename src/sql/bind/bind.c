@@ -26,10 +26,7 @@ fail(Binder *b, Err err, i32 offset, const char *format, va_list list)
 {
     if (b->err != OK) return;
     if (b->ctx->notes != NULL) b->ctx->notes->failed_in = b->inner_name;
-    char text[1024];
-    int bytes = vsnprintf(text, sizeof(text), format, list);
-    if (bytes < 0) text[0] = 0;
-    b->err = err_set_at(b->msg, err, offset, "%s", text);
+    b->err = err_vset_at(b->msg, err, offset, format, list);
 }
 
 void *

@@ -411,27 +411,22 @@ name_failed(Binder *b, const AstExpr *ast)
         if (notes != NULL) notes->name(notes->arg, b->sql, &ref->name, NULL, 0);
         return bind__text_const(b, ref->name.text, ast->span);
     }
-    char text[512];
-    size_t bytes = 0;
-    Slice part[3] = {SLICE_NONE, SLICE_NONE, ref->name.text};
+    Slice schema = SLICE_NONE, table = SLICE_NONE, name = ref->name.text;
     if (ref->qualifier != NULL) {
-        part[0] = ref->qualifier->schema.text;
-        part[1] = ref->qualifier->table.text;
-    }
-    for (u32 i = 0; i < 3; i++) {
-        if (part[i].p == NULL) continue;
-        if (bytes > 0) text[bytes++] = '.';
-        size_t room = MIN_OF(part[i].bytes, (size_t)160);
-        memcpy(text + bytes, part[i].p, room);
-        bytes += room;
+        schema = ref->qualifier->schema.text;
+        table = ref->qualifier->table.text;
     }
     if (doubled) {
         return bind__fail_at(b, ast->span,
                              "no such column: \"%.*s\" - should this be a string literal in "
                              "single-quotes?",
-                             (int)bytes, text);
+                             (int)name.bytes, (const char *)name.p);
     }
-    return bind__fail_at(b, ast->span, "no such column: %.*s", (int)bytes, text);
+    return bind__fail_at(b, ast->span, "no such column: %.*s%s%.*s%s%.*s", (int)schema.bytes,
+                         schema.p == NULL ? "" : (const char *)schema.p,
+                         schema.p == NULL ? "" : ".", (int)table.bytes,
+                         table.p == NULL ? "" : (const char *)table.p, table.p == NULL ? "" : ".",
+                         (int)name.bytes, (const char *)name.p);
 }
 
 PlanExpr *
