@@ -1,70 +1,81 @@
 /*
  * command_check.c -- dot commands that look at a database as a whole: .sha3sum and .lint.
  */
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "shell/sha3.h"
 #include "shell/shell.h"
-#include "value/number.h"
-
-#define NAMES_MAX 2000000u
 
 /* ---- .sha3sum ---- */
 
 typedef struct Sum {
     Shell *shell;
-    Sha3 sha3;
-    u32 bits;
-    bool each; /* With a pattern: a hash for every table. */
-    Buf names; /* Of tables, each with its NUL. */
+    EVP_MD_CTX *hash;
+    const EVP_MD *kind;
+    bool failed; /* In the library: out of memory. */
+    bool each;   /* With a pattern: a hash for every table. */
+    Buf names;   /* Of tables, each with its NUL. */
 } Sum;
+
+static void
+sum_begin(Sum *sum)
+{
+    if (EVP_DigestInit_ex(sum->hash, sum->kind, NULL) != 1) sum->failed = true;
+}
+
+static void
+sum_add(Sum *sum, const void *bytes, size_t count)
+{
+    if (EVP_DigestUpdate(sum->hash, bytes, count) != 1) sum->failed = true;
+}
 
 static bool
 name_row(void *arg, u32 count, const LinkValue *values)
 {
     Sum *sum = arg;
-    if (count == 0 || sum->names.bytes > NAMES_MAX) return false;
+    if (count == 0) return false;
     Err err = buf_append(&sum->names, values[0].text.p, values[0].text.bytes);
-    return err == OK && buf_append_byte(&sum->names, 0) == OK;
+    if (err == OK) err = buf_append_byte(&sum->names, 0);
+    if (err != OK) sum->failed = true;
+    return err == OK;
 }
 
 static void
-add_number(Sha3 *sha3, u8 kind, u64 bits)
+add_number(Sum *sum, u8 kind, u64 bits)
 {
     u8 bytes[9] = {kind};
-    for (u32 i = 0; i < 8; i++)
-        bytes[1 + i] = (u8)(bits >> (56 - 8 * i));
-    sha3_add(sha3, bytes, sizeof(bytes));
+    store_be64(bytes + 1, bits);
+    sum_add(sum, bytes, sizeof(bytes));
 }
 
 static void
-add_bytes(Sha3 *sha3, char kind, Slice bytes)
+add_bytes(Sum *sum, char kind, Slice bytes)
 {
     char head[32];
     int count = snprintf(head, sizeof(head), "%c%zu:", kind, bytes.bytes);
-    sha3_add(sha3, head, (size_t)count);
-    sha3_add(sha3, bytes.p, bytes.bytes);
+    sum_add(sum, head, (size_t)count);
+    sum_add(sum, bytes.p, bytes.bytes);
 }
 
 /* A row as SQLite's shell hashes it. */
 static bool
 hash_row(void *arg, u32 count, const LinkValue *values)
 {
-    Sha3 *sha3 = &((Sum *)arg)->sha3;
-    sha3_add(sha3, "R", 1);
+    Sum *sum = arg;
+    sum_add(sum, "R", 1);
     for (u32 i = 0; i < count; i++) {
         const LinkValue *value = &values[i];
         u64 bits;
         switch (value->type) {
-        case WEFT_INTEGER: add_number(sha3, 'I', (u64)value->i); break;
+        case WEFT_INTEGER: add_number(sum, 'I', (u64)value->i); break;
         case WEFT_FLOAT:
             memcpy(&bits, &value->r, sizeof(bits));
-            add_number(sha3, 'F', bits);
+            add_number(sum, 'F', bits);
             break;
-        case WEFT_TEXT: add_bytes(sha3, 'T', value->text); break;
-        case WEFT_BLOB: add_bytes(sha3, 'B', value->text); break;
-        default: sha3_add(sha3, "N", 1); break;
+        case WEFT_TEXT: add_bytes(sum, 'T', value->text); break;
+        case WEFT_BLOB: add_bytes(sum, 'B', value->text); break;
+        default: sum_add(sum, "N", 1); break;
         }
     }
     return true;
@@ -99,8 +110,9 @@ hash_table(Sum *sum, const char *name)
     }
     if (err == OK) err = buf_append_byte(&sql, 0);
     bool good = err == OK;
+    sum->failed = sum->failed || !good;
     if (good) {
-        add_bytes(&sum->sha3, 'S', SLICE(sql.p, sql.bytes - 1));
+        add_bytes(sum, 'S', SLICE(sql.p, sql.bytes - 1));
         good = shell_query(sum->shell, (const char *)sql.p, hash_row, sum);
     }
     buf_free(&sql);
@@ -110,12 +122,12 @@ hash_table(Sum *sum, const char *name)
 static void
 print_hash(Sum *sum, const char *label)
 {
-    u8 hash[64];
-    char text[2 * sizeof(hash) + 1];
-    sha3_end(&sum->sha3, hash);
-    for (u32 i = 0; i < sum->bits / 8; i++)
-        snprintf(text + (size_t)2 * i, 3, "%02x", hash[i]);
-    out_text(sum->shell, text);
+    u8 hash[EVP_MAX_MD_SIZE];
+    unsigned bytes = 0;
+    if (EVP_DigestFinal_ex(sum->hash, hash, &bytes) != 1) sum->failed = true;
+    if (sum->failed) return;
+    for (u32 i = 0; i < bytes; i++)
+        out_printf(sum->shell, "%02x", hash[i]);
     if (label != NULL) out_printf(sum->shell, "%s%s", sum->shell->separator, label);
     out_text(sum->shell, "\n");
 }
@@ -132,20 +144,29 @@ sum_run(Sum *sum, const char *pattern, bool schema)
         "AND coalesce(rootpage, 0) > 1 AND (%s OR name NOT LIKE 'sqlite!_%%' ESCAPE '!') "
         "UNION ALL SELECT 'sqlite_schema' WHERE %s) WHERE n LIKE %Q ORDER BY n COLLATE NOCASE",
         all, all, pattern == NULL ? "%" : pattern);
-    sha3_begin(&sum->sha3, sum->bits);
+    sum_begin(sum);
     const char *at = (const char *)sum->names.p, *end = at + sum->names.bytes;
     for (; good && at < end; at += strlen(at) + 1) {
-        if (sum->each) sha3_begin(&sum->sha3, sum->bits);
-        good = hash_table(sum, at);
+        if (sum->each) sum_begin(sum);
+        good = hash_table(sum, at) && !sum->failed;
         if (good && sum->each) print_hash(sum, at);
     }
     if (good && !sum->each) print_hash(sum, NULL);
+    if (sum->failed) shell_complain(shell, "Error: out of memory");
 }
+
+static const struct {
+    const char *name;
+    const EVP_MD *(*kind)(void);
+} hashes[] = {{"sha3-224", EVP_sha3_224},
+              {"sha3-256", EVP_sha3_256},
+              {"sha3-384", EVP_sha3_384},
+              {"sha3-512", EVP_sha3_512}};
 
 void
 command_sha3sum(Shell *shell, u32 count, char **argument)
 {
-    Sum sum = {.shell = shell, .bits = 224};
+    Sum sum = {.shell = shell, .kind = EVP_sha3_224()};
     const char *pattern = NULL;
     bool schema = false;
     for (u32 i = 0; i < count; i++) {
@@ -159,13 +180,11 @@ command_sha3sum(Shell *shell, u32 count, char **argument)
             continue;
         }
         name += name[1] == '-' ? 2 : 1;
-        static const char *const sizes[] = {"sha3-224", "sha3-256", "sha3-384", "sha3-512"};
-        static const u32 bits[] = {224, 256, 384, 512};
-        u32 size = 0;
-        while (size < COUNT_OF(sizes) && strcmp(name, sizes[size]) != 0)
-            size++;
-        if (size < COUNT_OF(sizes)) {
-            sum.bits = bits[size];
+        u32 at = 0;
+        while (at < COUNT_OF(hashes) && strcmp(name, hashes[at].name) != 0)
+            at++;
+        if (at < COUNT_OF(hashes)) {
+            sum.kind = hashes[at].kind();
         } else if (strcmp(name, "schema") == 0) {
             schema = true;
         } else {
@@ -173,7 +192,12 @@ command_sha3sum(Shell *shell, u32 count, char **argument)
             return;
         }
     }
-    sum_run(&sum, pattern, schema);
+    sum.hash = EVP_MD_CTX_new();
+    if (sum.hash == NULL)
+        shell_complain(shell, "Error: out of memory");
+    else
+        sum_run(&sum, pattern, schema);
+    EVP_MD_CTX_free(sum.hash);
     buf_free(&sum.names);
 }
 
