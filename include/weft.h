@@ -241,8 +241,8 @@ struct ArrowArrayStream {
 
 /*
  * The next rows, at most `rows_max` (above 0), and none behind a row with which the batch has 1 MiB
- * of text and blobs.  WEFT_ROW: *array_out holds at least one, and the
- * caller ends it with array_out->release(array_out), before or after the statement is finalized.
+ * of text and blobs.  WEFT_ROW: *array_out holds at least one, and the caller ends it with
+ * array_out->release(array_out), before or after the statement is finalized.
  * WEFT_DONE: there are no more; *array_out is empty (release NULL).  After an error *array_out is
  * empty too, the rows that were gathered are lost, and the statement is reset.
  */
@@ -313,9 +313,9 @@ WEFT_API int weft_stats(weft_db *db, weft_statistics *statistics_out);
 
 /*
  * Copy the database `name` ("main", or an attached one) into the new file `path`: what is committed
- * when it begins, while others read and write.  A database in a file is copied page by page, one in
- * memory row by row.  The file gets its name when it is whole and durable.  weft_interrupt() ends
- * it.  WEFT_CANTOPEN if there is such a file already.
+ * when it begins, while others read and write.  A database in a file is copied page by page, and
+ * the copy gets its name when it is whole and durable; one in memory row by row, in one transaction
+ * of the new file.  weft_interrupt() ends it.  WEFT_CANTOPEN if there is such a file already.
  */
 WEFT_API int weft_backup(weft_db *db, const char *name, const char *path);
 

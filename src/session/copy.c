@@ -210,6 +210,25 @@ copy__target_end(Session *to, u32 database, Err err, ErrMsg *msg)
 }
 
 Err
+copy__target_open(const Session *session, const char *path, Session **to_out, ErrMsg *msg)
+{
+    SessionOptions options = session->options;
+    options.read_only = options.in_memory = false;
+    options.create = true;
+    *to_out = NULL;
+    Err err = session_open(session->process, path, &options, to_out, msg);
+    if (err != OK) return err;
+    Session *to = *to_out;
+    err = session__ensure_txn(to);
+    if (err == OK) err = session__refresh_catalogs(to);
+    if (err != OK) return err_set(msg, err, "%s", err_message(session_error(to)));
+    if (catalog_table_count(to->db[0].catalog) > 0)
+        return err_set(msg, ERR_EXISTS, "output file already exists: %s", path);
+    err = session__autocommit_end(to, true);
+    return err == OK ? OK : err_set(msg, err, "%s", err_message(session_error(to)));
+}
+
+Err
 copy__database(Session *session, u32 database, Session *to, u32 to_database, ErrMsg *msg)
 {
     SessionDb *source = &session->db[database];

@@ -256,17 +256,9 @@ backup_by_pages(Store *store, const char *path, ErrMsg *msg)
 static Err
 backup_by_rows(Session *session, const char *name, const char *path, ErrMsg *msg)
 {
-    Session *to = NULL;
+    Session *to;
     bool done = false;
-    SessionOptions options = session->options;
-    options.read_only = options.in_memory = false;
-    options.create = true;
-    Err err = session_open(session->process, path, &options, &to, msg);
-    if (err == OK) err = session__ensure_txn(to);
-    if (err == OK) err = session__refresh_catalogs(to);
-    if (err == OK && catalog_table_count(to->db[0].catalog) > 0)
-        err = err_set(msg, ERR_EXISTS, "output file already exists: %s", path);
-    if (err == OK) err = session__autocommit_end(to, true);
+    Err err = copy__target_open(session, path, &to, msg);
     SessionCopy *copy = NULL;
     if (err == OK) err = session_copy_open(session, name, to, "main", &copy);
     if (err == OK) err = session_copy_step(copy, U64_MAX, &done, msg);

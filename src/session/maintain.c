@@ -234,6 +234,7 @@ vacuum_into(Stmt *stmt, u32 database, const AstExpr *into)
     Arena arena;
     Cell value;
     char *path = NULL;
+    UriName uri = {0};
     Session *to = NULL;
     ErrMsg msg = {.sql_offset = -1};
     arena_init(&arena, NULL);
@@ -249,21 +250,15 @@ vacuum_into(Stmt *stmt, u32 database, const AstExpr *into)
     }
     err = map_file(session, true, &path);
     if (err != OK) goto done;
-    SessionOptions options = session->options;
-    options.read_only = false;
-    options.create = true;
-    options.in_memory = false;
-    err = session_open(session->process, path, &options, &to, &msg);
-    if (err == OK) err = session__ensure_txn(to);
-    if (err == OK) err = session__refresh_catalogs(to);
-    if (err == OK && catalog_table_count(to->db[0].catalog) > 0) {
-        err = err_set(&msg, ERR_SQL, "output file already exists");
-    }
+    err = uri_parse(path, session->options.uris, &uri, &msg);
+    if (err == OK) err = copy__target_open(session, uri.path, &to, &msg);
+    if (err == ERR_EXISTS) err = err_set(&msg, ERR_SQL, "output file already exists");
     if (err == OK) err = copy__database(session, database, to, 0, &msg);
     if (err != OK) session__fail(session, err, &msg);
 
 done:
     session_destroy(to);
+    mem_free(uri.path);
     mem_free(path);
     arena_free(&arena);
     return err;

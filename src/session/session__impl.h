@@ -353,6 +353,10 @@ MUST_CHECK Err maintain__vacuum(Stmt *stmt, const AstVacuum *ast);
 MUST_CHECK Err maintain__integrity_check(Stmt *stmt, u32 database, i64 findings_max);
 
 /* ---- copy.c ---- */
+/* A session on the new file `path`, with the options of `session`, in no transaction; there may be
+   a file, but nothing in it (ERR_EXISTS).  *to_out is to be destroyed, also after an error. */
+MUST_CHECK Err copy__target_open(const Session *session, const char *path, Session **to_out,
+                                 ErrMsg *msg);
 /* Replace a whole database by a copy of another (VACUUM INTO, backup) and commit.  `session` has a
    transaction and catalogs; `to` is in no transaction. */
 MUST_CHECK Err copy__database(Session *session, u32 database, Session *to, u32 to_database,

@@ -4,42 +4,11 @@
  *
  * Method: what SQLite's documentation promises, call by call, on an in-memory database.
  */
-#include "capi_rename.h" /* generated: the functions' names inside libweft */
-#include "sqlite3.h"
+#include "capi_kit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "unit/cmocka_all.h"
-
-static sqlite3 *
-open_memory(void)
-{
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
-    return db;
-}
-
-static void
-run(sqlite3 *db, const char *sql)
-{
-    char *error = NULL;
-    if (sqlite3_exec(db, sql, NULL, NULL, &error) != SQLITE_OK) fail_msg("%s: %s", sql, error);
-}
-
-static sqlite3_int64
-number(sqlite3 *db, const char *sql)
-{
-    sqlite3_stmt *stmt;
-    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    sqlite3_int64 value = sqlite3_column_int64(stmt, 0);
-    assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK);
-    return value;
-}
 
 static void
 a_mutex_is_had_when_asked_for(void **state)
@@ -85,43 +54,48 @@ static void
 attached_names_are_uris_too(void **state)
 {
     (void)state;
-    char text[300], path[100];
+    char folder[KIT_FOLDER_BYTES], path[100], text[200];
     sqlite3 *db = open_memory(), *other;
-    snprintf(path, sizeof(path), "/tmp/weft attached %d", (int)getpid());
+    folder_make(folder);
     run(db, "ATTACH 'file:attached?mode=memory' AS a; CREATE TABLE a.t(x)");
     assert_int_equal(access("file:attached?mode=memory", F_OK), -1);
     assert_int_equal(access("attached", F_OK), -1);
     run(db, "ATTACH 'file:attached?mode=memory' AS b"); /* Another one. */
     assert_int_equal(number(db, "SELECT count(*) FROM b.sqlite_schema"), 0);
 
-    snprintf(text, sizeof(text), "ATTACH 'file:/tmp/weft%%20attached%%20%d?mode=rw' AS c",
-             (int)getpid());
+    snprintf(path, sizeof(path), "%s/with a blank", folder);
+    snprintf(text, sizeof(text), "ATTACH 'file:%s/with%%20a%%20blank?mode=rw' AS c", folder);
     assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_CANTOPEN);
-    text[strlen(text) - strlen("rw' AS c")] = 0;
-    strcat(text, "rwc' AS c");
+    snprintf(text, sizeof(text), "ATTACH 'file:%s/with%%20a%%20blank?mode=rwc' AS c", folder);
     run(db, text);
     run(db, "CREATE TABLE c.t(x); DETACH c");
     assert_int_equal(access(path, F_OK), 0);
     assert_int_equal(sqlite3_exec(db, "ATTACH 'file:x?mode=odd' AS d", NULL, NULL, NULL),
                      SQLITE_ERROR);
     assert_string_equal(sqlite3_errmsg(db), "no such access mode: odd");
-    sqlite3_close(db);
 
     assert_int_equal(sqlite3_open_v2(path, &other, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_exec(other, text, NULL, NULL, NULL), SQLITE_ERROR);
     assert_string_equal(sqlite3_errmsg(other), "access mode not allowed: rwc");
     sqlite3_close(other);
-    unlink(path);
-    strcat(path, "-log");
-    unlink(path);
+
+    snprintf(text, sizeof(text), "VACUUM INTO 'file:%s/a%%20copy'", folder);
+    run(db, text);
+    snprintf(path, sizeof(path), "%s/a copy", folder);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(sqlite3_exec(db, "VACUUM INTO 'file:x?cache=odd'", NULL, NULL, NULL),
+                     SQLITE_ERROR);
+    assert_string_equal(sqlite3_errmsg(db), "no such cache mode: odd");
+    sqlite3_close(db);
+    folder_drop(folder);
 }
 
 static void
 a_database_is_attached_by_two_names(void **state)
 {
     (void)state;
-    char dir[] = "/tmp/weft-twice-XXXXXX", command[200];
-    assert_non_null(mkdtemp(dir));
+    char dir[KIT_FOLDER_BYTES], command[200];
+    folder_make(dir);
     sqlite3 *db = open_memory();
     snprintf(command, sizeof(command), "ATTACH '%s/db' AS a; ATTACH '%s/db' AS b", dir, dir);
     run(db, command);
@@ -136,8 +110,7 @@ a_database_is_attached_by_two_names(void **state)
     run(db, "COMMIT; INSERT INTO b.t VALUES (5); DETACH a");
     assert_int_equal(number(db, "SELECT sum(x) FROM b.t"), 11);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
-    snprintf(command, sizeof(command), "rm -rf %s", dir);
-    assert_int_equal(system(command), 0);
+    folder_drop(dir);
 }
 
 static void

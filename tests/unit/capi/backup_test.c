@@ -5,22 +5,17 @@
  * between the steps is stated.  Then a whole backup with every file call failing from the nth on,
  * as a power cut would have it: opened again, the target holds its old content or the new one.
  */
-#include "capi_rename.h" /* generated: the functions' names inside libweft */
-#include "sqlite3.h"
+#include "capi_kit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "rt/fault.h"
-#include "unit/cmocka_all.h"
 
 #define PAGE_ROWS 64
 
 typedef struct Scene {
-    char dir[40];
+    char dir[KIT_FOLDER_BYTES];
     char from[64], to[64];
 } Scene;
 
@@ -28,8 +23,7 @@ static int
 scene_setup(void **state)
 {
     Scene *scene = calloc(1, sizeof(*scene));
-    snprintf(scene->dir, sizeof(scene->dir), "/tmp/weft-backup-XXXXXX");
-    if (mkdtemp(scene->dir) == NULL) return -1;
+    folder_make(scene->dir);
     snprintf(scene->from, sizeof(scene->from), "%s/from.db", scene->dir);
     snprintf(scene->to, sizeof(scene->to), "%s/to.db", scene->dir);
     *state = scene;
@@ -40,44 +34,15 @@ static int
 scene_teardown(void **state)
 {
     Scene *scene = *state;
-    char command[80];
-    snprintf(command, sizeof(command), "rm -rf %s", scene->dir);
-    int code = system(command);
+    folder_drop(scene->dir);
     free(scene);
-    return code;
-}
-
-static sqlite3 *
-open_at(const char *path)
-{
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    return db;
+    return 0;
 }
 
 static void
 shut(sqlite3 *db)
 {
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
-}
-
-static void
-run(sqlite3 *db, const char *sql)
-{
-    char *error = NULL;
-    if (sqlite3_exec(db, sql, NULL, NULL, &error) != SQLITE_OK) fail_msg("%s: %s", sql, error);
-}
-
-static sqlite3_int64
-number(sqlite3 *db, const char *sql)
-{
-    sqlite3_stmt *stmt;
-    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
-        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    sqlite3_int64 value = sqlite3_column_int64(stmt, 0);
-    assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK);
-    return value;
 }
 
 static void

@@ -4,13 +4,9 @@
  * Method: one connection registers a collation and declares columns and indexes with it; others
  * have another one of that name, or none.  Answers are what SQLite's documentation promises.
  */
-#include "capi_rename.h" /* generated: the functions' names inside libweft */
-#include "sqlite3.h"
-
-#include <string.h>
+#include "capi_kit.h"
 
 #include "base/base.h"
-#include "unit/cmocka_all.h"
 
 #define SHARED "file:collation_test?mode=memory&cache=shared"
 
@@ -43,13 +39,6 @@ open_with(int (*compare)(void *, int, const void *, int, const void *))
         assert_int_equal(sqlite3_create_collation_v2(db, "own", SQLITE_UTF8, &calls, compare, NULL),
                          SQLITE_OK);
     return db;
-}
-
-static void
-run(sqlite3 *db, const char *sql)
-{
-    char *error = NULL;
-    if (sqlite3_exec(db, sql, NULL, NULL, &error) != SQLITE_OK) fail_msg("%s: %s", sql, error);
 }
 
 static int

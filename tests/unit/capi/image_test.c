@@ -5,41 +5,10 @@
  * what stays after them are those of SQLite's documentation; images cut short or with bytes changed
  * give an error, and the content that was there, or a database.
  */
-#include "capi_rename.h" /* generated: the functions' names inside libweft */
-#include "sqlite3.h"
-
-#include <string.h>
+#include "capi_kit.h"
 
 #include "rt/process.h"
 #include "session/session.h"
-#include "unit/cmocka_all.h"
-
-static sqlite3 *
-open_memory(void)
-{
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
-    return db;
-}
-
-static void
-run(sqlite3 *db, const char *sql)
-{
-    char *error = NULL;
-    if (sqlite3_exec(db, sql, NULL, NULL, &error) != SQLITE_OK) fail_msg("%s: %s", sql, error);
-}
-
-static sqlite3_int64
-number(sqlite3 *db, const char *sql)
-{
-    sqlite3_stmt *stmt;
-    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
-        fail_msg("%s", sqlite3_errmsg(db));
-    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    sqlite3_int64 value = sqlite3_column_int64(stmt, 0);
-    assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK);
-    return value;
-}
 
 static unsigned char *
 image_of(sqlite3 *db, const char *name, sqlite3_int64 *bytes_out)

@@ -5,18 +5,12 @@
  * (rows, schema, checkpoints), and whoever joins the moment reads what was there then.  Codes are
  * those that SQLite gives.
  */
-#include "capi_rename.h" /* generated: the functions' names inside libweft */
-#include "sqlite3.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "capi_kit.h"
 
 #include "base/base.h"
-#include "unit/cmocka_all.h"
 
 typedef struct Scene {
-    char dir[40];
+    char dir[KIT_FOLDER_BYTES];
     char path[64], other[64];
 } Scene;
 
@@ -24,8 +18,7 @@ static int
 scene_setup(void **state)
 {
     Scene *scene = calloc(1, sizeof(*scene));
-    snprintf(scene->dir, sizeof(scene->dir), "/tmp/weft-snapshot-XXXXXX");
-    if (mkdtemp(scene->dir) == NULL) return -1;
+    folder_make(scene->dir);
     snprintf(scene->path, sizeof(scene->path), "%s/a.db", scene->dir);
     snprintf(scene->other, sizeof(scene->other), "%s/b.db", scene->dir);
     *state = scene;
@@ -36,39 +29,17 @@ static int
 scene_teardown(void **state)
 {
     Scene *scene = *state;
-    char command[80];
-    snprintf(command, sizeof(command), "rm -rf %s", scene->dir);
-    int code = system(command);
+    folder_drop(scene->dir);
     free(scene);
-    return code;
+    return 0;
 }
 
 static sqlite3 *
-open_at(const char *path)
+open_extended(const char *path)
 {
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    sqlite3 *db = open_at(path);
     sqlite3_extended_result_codes(db, 1);
     return db;
-}
-
-static void
-run(sqlite3 *db, const char *sql)
-{
-    char *error = NULL;
-    if (sqlite3_exec(db, sql, NULL, NULL, &error) != SQLITE_OK) fail_msg("%s: %s", sql, error);
-}
-
-static sqlite3_int64
-number(sqlite3 *db, const char *sql)
-{
-    sqlite3_stmt *stmt;
-    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
-        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    sqlite3_int64 value = sqlite3_column_int64(stmt, 0);
-    assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK);
-    return value;
 }
 
 static sqlite3_snapshot *
@@ -85,7 +56,7 @@ static void
 moments_are_kept(void **state)
 {
     Scene *scene = *state;
-    sqlite3 *a = open_at(scene->path), *b = open_at(scene->path);
+    sqlite3 *a = open_extended(scene->path), *b = open_extended(scene->path);
     run(a, "CREATE TABLE t(x); INSERT INTO t VALUES(1)");
     sqlite3_snapshot *first = moment_of(a);
     run(b, "INSERT INTO t VALUES(2)");
@@ -130,8 +101,8 @@ static void
 what_cannot_be_is_refused(void **state)
 {
     Scene *scene = *state;
-    sqlite3 *a = open_at(scene->path), *other = open_at(scene->other),
-            *memory = open_at(":memory:");
+    sqlite3 *a = open_extended(scene->path), *other = open_extended(scene->other),
+            *memory = open_extended(":memory:");
     sqlite3_snapshot *snapshot, *none;
     sqlite3_stmt *stmt;
     run(a, "CREATE TABLE t(x); INSERT INTO t VALUES(1)");
