@@ -4,8 +4,10 @@
 #include "engine.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The address of a function into `to`, which has the size of one; NULL if there is none. */
 static void
@@ -43,4 +45,18 @@ engine_load(Engine *engine, const char *name, const char *path)
     find(engine->handle, "weft_finalize", &engine->native_finalize);
     find(engine->handle, "weft_fetch", &engine->native_fetch);
     return is_whole;
+}
+
+#define POLLS_MAX 10000000
+
+int
+engine_poll_busy(void *arg, int times)
+{
+    (void)arg;
+    if (times < 4) {
+        sched_yield();
+    } else {
+        usleep(20);
+    }
+    return times < POLLS_MAX;
 }

@@ -69,5 +69,7 @@ typedef struct Engine {
     int (*native_fetch)(weft_stmt *, int64_t, struct ArrowArray *);
 } Engine;
 
+/* A busy handler that looks again at once, then every 20 us, for some minutes. */
+int engine_poll_busy(void *arg, int times);
 /* False, with a message on stderr, if the library or one of the functions is missing. */
 bool engine_load(Engine *engine, const char *name, const char *path);

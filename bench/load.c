@@ -28,18 +28,6 @@ load_sync_count(void)
     return (int64_t)count();
 }
 
-static int
-poll_busy(void *arg, int times)
-{
-    (void)arg;
-    if (times < 4) {
-        sched_yield();
-    } else {
-        usleep(20);
-    }
-    return times < RETRIES_MAX;
-}
-
 static bool
 is_in_the_way(int code)
 {
@@ -154,7 +142,7 @@ worker_main(void *arg)
     const Load *load = worker->load;
     worker->db = db_open(load->engine, load->path, load->mode);
     if (load->style == LOAD_POLL)
-        load->engine->busy_handler(worker->db.handle, poll_busy, NULL);
+        load->engine->busy_handler(worker->db.handle, engine_poll_busy, NULL);
     else
         load->engine->busy_timeout(worker->db.handle, 60000);
     load->start(worker);

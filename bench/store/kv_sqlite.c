@@ -10,8 +10,6 @@
 
 #include "kv.h"
 
-#define RETRIES_MAX 10000000
-
 struct Kv {
     const Engine *engine;
     char path[4096];
@@ -46,18 +44,6 @@ must(const KvSession *session, bool is_good, const char *what)
     if (!is_good) kv_die("sqlite: %s: %s", what, session->engine->errmsg(session->db));
 }
 
-static int
-poll_busy(void *arg, int times)
-{
-    (void)arg;
-    if (times < 4) {
-        sched_yield();
-    } else {
-        usleep(20);
-    }
-    return times < RETRIES_MAX;
-}
-
 static void
 run(KvSession *session, const char *text)
 {
@@ -76,7 +62,7 @@ sqlite_session(Kv *kv, KvWait wait)
     session->has_mutex = wait == KV_WAIT_MUTEX;
     must(session, engine->open_v2(kv->path, &session->db, OPEN_FLAGS, NULL) == CODE_OK, "open");
     if (wait == KV_WAIT_POLL) {
-        engine->busy_handler(session->db, poll_busy, NULL);
+        engine->busy_handler(session->db, engine_poll_busy, NULL);
     } else {
         engine->busy_timeout(session->db, 60000);
     }
